@@ -11,7 +11,7 @@
 namespace fxopt {
 namespace {
 
-// Without a matmul, with every second one, with all: the cheapest first.
+// Recompute no matmul, every second one, or all: the cheapest first.
 constexpr std::string_view kPolicies[] = {"sac{policy=per-op,recompute-every=0},remat", "sac{policy=per-op},remat",
                                           "sac{policy=full},remat"};
 
@@ -34,8 +34,9 @@ bool holds(const DeviceFootprint& device, const AdviceGoal& goal) {
   });
 }
 
-// Of the peak that was too high: a budget's, or the reserved one. A run that ends early has none of the allocator's, so
-// that without success the requested peaks are compared then. False where there is nothing to compare.
+// Fills the peak that was too high: a budget's, or the reserved one. A run that runs out of memory
+// has no allocator peak, so if the advice fails, requested peaks are compared. False if nothing can
+// be compared.
 bool fill_peaks(const DeviceFootprint& measured, const DeviceFootprint& device, const AdviceGoal& goal,
                 Advice& advice) {
   const std::optional<Fit> fit = measured.fit(goal.expandable);

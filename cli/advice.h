@@ -12,16 +12,17 @@
 
 namespace fxopt {
 
-// What is asked of a device's peaks: that memory does not run out, and no budget is broken.
+// Goals for a device's peaks: memory does not run out, and no budget is broken.
 struct AdviceGoal {
-  size_t device = 0;        // of Footprint::devices
-  bool expandable = false;  // the segments that peaks are of
+  size_t device = 0;        // index into Footprint::devices
+  bool expandable = false;  // the kind of segments of the peaks
   std::vector<std::pair<MemoryMetric, int64_t>> budgets;
 };
 
-// Tries recompute policies on copies of the module, the cheapest first and each once for all goals, and tells for each goal
-// the first with which it is reached, else the one with the lowest of the peaks that are too high; nothing where none
-// lowers it. O(policies * (passes + goals * devices)), with one copy at a time in memory.
+// Tries recompute policies on copies of the module, the cheapest first, and each once for all
+// goals. Returns for each goal the first policy that reaches it. If none does, returns the policy
+// with the lowest of the peaks that are too high, or nothing if no policy lowers a peak. O(policies
+// * (passes + goals * devices)), with one copy at a time in memory.
 std::vector<std::optional<Advice>> advise(const Footprint& footprint, MeasureOptions options, const CostSources& costs,
                                           const std::vector<AdviceGoal>& goals);
 

@@ -6,20 +6,43 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/completion.h"
+#include "cli/topics.h"
 #include "cli/usage.h"
 #include "core/check.h"
+#include "core/text.h"
 #include "core/version.h"
 
 namespace fxopt {
 namespace {
 
-constexpr std::string_view kComplete = "__complete";  // what the scripts of `fxopt completion` ask
+// the request of the scripts of `fxopt completion`
+constexpr std::string_view kComplete = "__complete";
 constexpr std::string_view kAbout =
-    "Optimizes training-step graphs: loads one, runs passes over it, reports its peak memory, writes it back.";
+    "Optimizes PyTorch training-step graphs: runs passes, reports peak memory, and writes the result.";
 
 void print_text(Console& console, const std::string& text) {
   console.result()["text"] = text;
   console.write_product(text);
+}
+
+// `text`: the value of --werror; empty if it is not given. Error: kBadOptionValue.
+Status set_werror(Console& console, const std::string& text) {
+  if (text.empty()) return ok_status();
+  std::vector<std::string> codes;
+  const std::string_view listed = text == "all" ? std::string_view() : std::string_view(text);
+  for (const std::string_view code : split_list(listed)) {
+    if (find_warning(code) == nullptr) {
+      std::vector<std::string_view> names;
+      for (const WarningText& row : warning_table()) names.push_back(row.code);
+      return Error{ErrorCode::kBadOptionValue,
+                   "--werror: no warning has the code '" + std::string(code) + "'",
+                   suggestion(code, names, "`fxopt help warnings` lists the codes"),
+                   {}};
+    }
+    codes.emplace_back(code);
+  }
+  console.set_werror(std::move(codes));
+  return ok_status();
 }
 
 void dispatch(const std::vector<std::string>& args, Console& console) {
@@ -36,6 +59,7 @@ void dispatch(const std::vector<std::string>& args, Console& console) {
   if (line.wants_version) return print_text(console, "fxopt " + std::string(kVersion) + "\n");
   if (line.wants_help) return print_text(console, usage_text(application.line, line.command));
   if (line.is_verbose) console.set_verbose();
+  if (const Status werror = set_werror(console, line.werror); !werror.ok()) return console.error(werror.error());
   console.set_misread(std::move(line.misread));
   for (size_t i = 0; i < commands().size(); ++i) {
     if (commands()[i].name == line.command) return application.bodies[i](console);
@@ -47,17 +71,17 @@ void dispatch(const std::vector<std::string>& args, Console& console) {
 const std::vector<Command>& commands() {
   static const std::vector<Command> rows = {
       {"opt", "run a pipeline of passes and write the graph", declare_opt},
-      {"mem", "report the peak memory of a graph and what is live at it", declare_mem},
-      {"diff", "say what changed between two graphs: peaks, storages, saved values, ops, work", declare_diff},
-      {"explain", "say why a value is live, and what recomputing it would change", declare_explain},
+      {"mem", "report the peak memory of a graph and the storages live at the peak", declare_mem},
+      {"diff", "compare two graphs: peaks, storages, saved values, ops, work", declare_diff},
+      {"explain", "explain why a value is live, and the effect of recomputing it", declare_explain},
       {"tags", "list every save and recompute tag and every mark, with its verdict", declare_tags},
-      {"verify", "check the structure of a graph", declare_verify},
-      {"ranks", "say whether the collectives of all ranks fit together", declare_ranks},
+      {"verify", "check the structure of a graph, or prove that it computes the same as another", declare_verify},
+      {"ranks", "check that the collectives of all ranks match", declare_ranks},
       {"show", "print a graph, some of its nodes, a summary, or a drawing", declare_show},
-      {"convert", "write a graph in another form", declare_convert},
-      {"reduce", "make a failing graph small; a command says whether it still fails", declare_reduce},
-      {"run", "execute a training step on the CPU or a GPU, or say what that takes", declare_run},
-      {"doctor", "say what run finds on this machine: CPU, GPUs, what is missing", declare_doctor},
+      {"convert", "convert a graph to another file format", declare_convert},
+      {"reduce", "shrink a failing graph; a command decides whether it still fails", declare_reduce},
+      {"run", "execute a training step on the CPU or a GPU, or only plan it", declare_run},
+      {"doctor", "list the devices that run can use on this machine, and missing parts", declare_doctor},
       {"passes", "list the passes, or describe one", declare_passes},
       {"help", "explain a command, a pass, an error code or a concept", declare_help},
       {"completion", "print a completion script for a shell", declare_completion},
@@ -72,7 +96,8 @@ Application::Application() : line(std::string(kAbout)) {
 }
 
 int run_cli(const std::vector<std::string>& args, const Output& output) {
-  const bool completes = !args.empty() && args.front() == kComplete;  // its words are not flags of this call
+  // its words are not flags of this call
+  const bool completes = !args.empty() && args.front() == kComplete;
   Console console(output, completes ? std::vector<std::string>{args.front()} : args);
   try {
     dispatch(args, console);
@@ -81,7 +106,7 @@ int run_cli(const std::vector<std::string>& args, const Output& output) {
   } catch (const std::exception& failure) {
     console.error({ErrorCode::kInternal,
                    failure.what(),
-                   "please report this with the command line and the input file: they reproduce it",
+                   "please report this with the command line and the input file, which reproduce it",
                    {}});
   }
   return console.finish();

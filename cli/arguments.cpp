@@ -15,9 +15,10 @@ namespace {
 
 constexpr int64_t kMaxCount = 1'000'000'000;
 constexpr std::string_view kCountType = "N";
-constexpr std::string_view kCommandType = "COMMAND";  // words of another program, which may be empty
+// words of another program, which may be empty
+constexpr std::string_view kCommandType = "COMMAND";
 
-// What a check of a value throws through CLI11, which would make one text of the error.
+// The exception that a check throws through CLI11, which would turn the error into plain text.
 struct Refusal {
   Error error;
 };
@@ -29,14 +30,14 @@ Error bad(std::string message, std::string hint) {
   return error_of(ErrorCode::kBadOptionValue, std::move(message), std::move(hint));
 }
 
-std::string help_hint(const CLI::App& app) { return "`fxopt help " + app.get_name() + "` lists what it takes"; }
+std::string help_hint(const CLI::App& app) { return "`fxopt help " + app.get_name() + "` shows its usage"; }
 
 // ---- names
 
 // False for "-", which is standard input, and for numbers such as "-5".
 bool looks_like_option(const std::string& word) { return word.size() > 1 && word.front() == '-' && !is_digit(word[1]); }
 
-// The option that a word such as "--passes=cse" or "-oOUT" names; nullptr when there is none.
+// The option named by a word such as "--passes=cse" or "-oOUT"; nullptr if none matches.
 const CLI::Option* named_option(const CLI::App& app, const std::string& word) {
   if (!looks_like_option(word)) return nullptr;
   return app.get_option_no_throw(word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2));
@@ -54,7 +55,7 @@ bool has_optional_value(const CLI::Option& option) {
   return option.get_items_expected_max() == 0 && !option.get_type_name().empty();
 }
 
-// "-o, --output" and "-o OUT", "--report=FILE", as messages have them.
+// As messages show them: "-o, --output"; and "-o OUT", "--report=FILE".
 std::string shown_names(const CLI::Option& option) { return join(option_names(option), ", "); }
 std::string shown_use(const CLI::Option& option) {
   return option_names(option).front() + (option.get_items_expected_max() > 0 ? " " : "=") + option.get_type_name();
@@ -63,16 +64,15 @@ std::string shown_use(const CLI::Option& option) {
 // ---- values, before CLI11 stores them
 
 Error blank_value(const CLI::Option& option) {
-  const std::string why = "a variable of the shell may have no value; leave ";
+  const std::string why = "a shell variable may be unset; leave ";
   if (option.get_positional()) {
-    return bad("an argument is empty where " + option.get_type_name() + " goes",
-               why + "the argument out, or give it one");
+    return bad("the argument " + option.get_type_name() + " is empty", why + "the argument out, or give it a value");
   }
   return bad(shown_names(option) + " has an empty value",
              why + option_names(option).front() + " out, or write " + shown_use(option));
 }
 
-// A slip in "-output" or "-o=OUT": CLI11 takes what follows -o for its value.
+// A slip such as "-output" or "-o=OUT": CLI11 takes the rest of the word for the value of -o.
 std::optional<Error> slip_of_short_name(const CLI::App& app, const CLI::Option& option, const std::string& value) {
   for (const std::string& letter : option.get_snames()) {
     const std::string word = "-" + letter + value;
@@ -99,7 +99,7 @@ std::optional<Error> bad_value(const CLI::App& app, const CLI::Option& option, c
   }
   if (option.get_positional() || option.get_items_expected_max() == 0) return std::nullopt;
   if (named_option(app, value) != nullptr) {
-    return bad(shown_names(option) + " needs a value, and '" + value + "' is an option", "write " + shown_use(option));
+    return bad(shown_names(option) + " needs a value, but '" + value + "' is an option", "write " + shown_use(option));
   }
   if (type == kCountType && !is_count(value)) {
     return bad(
@@ -109,7 +109,8 @@ std::optional<Error> bad_value(const CLI::App& app, const CLI::Option& option, c
   return slip_of_short_name(app, option, value);
 }
 
-// Checks every value of every option and argument. Flags such as --report[=FILE] may then be given once, as options.
+// Checks every value of every option and argument. Flags such as --report[=FILE] may then be given
+// only once, like options.
 void check_values(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     option->check([&app, option](const std::string& value) {
@@ -131,7 +132,7 @@ Error no_option(const CLI::App& app, const std::string& word) {
   const bool is_root = app.get_name() == "fxopt";
   std::string hint = is_root ? "`fxopt help` lists the commands" : help_hint(app);
   const bool is_short = !word.starts_with("--");
-  if (is_short && word.size() > 2 && !is_root) hint += "; a file of this name is written ./" + word;
+  if (is_short && word.size() > 2 && !is_root) hint += "; write a file of this name as ./" + word;
   const std::string name = word.substr(0, word.find('='));
   return error_of(ErrorCode::kUnknownOption,
                   "fxopt" + (is_root ? "" : " " + app.get_name()) + " has no option '" + name + "'",
@@ -161,7 +162,7 @@ std::optional<Error> excluded(const CLI::App& app) {
     for (CLI::Option* other : (*later)->get_excludes()) {
       if (std::find(given.begin(), later, other) == later) continue;
       return usage_error(shown_names(*other) + " and " + shown_names(**later) + " exclude each other",
-                         "give one of them; two calls answer both");
+                         "give only one, or make two calls");
     }
   }
   return std::nullopt;
@@ -178,12 +179,13 @@ std::optional<Error> missing_or_extra(const CLI::App& app) {
   return std::nullopt;
 }
 
-// For what nobody thought of.
+// For errors that no check covers.
 Error in_its_words(const CLI::App& app, const CLI::ParseError& failure) {
   return usage_error("the command line is not understood: " + std::string(failure.what()), help_hint(app));
 }
 
-// CLI11 2.1 does not say which option at the end of the line lacks its value: that of the last word, which may be one of "-vo".
+// CLI11 2.1 does not report which option at the end of the line lacks its value. It is that of the
+// last word, which may be one of several letters as in "-vo".
 Error no_value(const CLI::App& app, const CLI::ParseError& failure, const std::string& last) {
   const CLI::Option* option = app.get_option_no_throw(last);
   if (option == nullptr) option = app.get_option_no_throw(std::string("-") + last.back());
@@ -191,7 +193,7 @@ Error no_value(const CLI::App& app, const CLI::ParseError& failure, const std::s
   return error_of(ErrorCode::kBadOptionValue, shown_names(*option) + " needs a value", "write " + shown_use(*option));
 }
 
-// Nothing also where --help is asked for.
+// No error also if --help is given.
 std::optional<Error> parse(CLI::App& app, const std::vector<std::string>& words) {
   std::optional<Error> error;
   try {
@@ -199,7 +201,7 @@ std::optional<Error> parse(CLI::App& app, const std::vector<std::string>& words)
   } catch (const CLI::Success&) {  // --help and --version
   } catch (const Refusal& refusal) {
     error = refusal.error;
-  } catch (const CLI::ArgumentMismatch& failure) {  // too many values, or none
+  } catch (const CLI::ArgumentMismatch& failure) {  // too many values, or no value
     error = repeated(app);
     if (!error.has_value()) error = no_value(app, failure, words.back());
   } catch (const CLI::ParseError& failure) {
@@ -210,7 +212,7 @@ std::optional<Error> parse(CLI::App& app, const std::vector<std::string>& words)
   return app.get_help_ptr()->count() > 0 ? std::nullopt : error;
 }
 
-// For the words that the program's own options leave, when the first of them is no command.
+// For the words after the program's own options, if the first is not a command.
 Error no_command(const CLI::App& root, const std::vector<std::string>& words) {
   const std::string help = "`fxopt help` lists the commands";
   if (words.empty()) return usage_error("a command is missing", help);
@@ -222,14 +224,14 @@ Error no_command(const CLI::App& root, const std::vector<std::string>& words) {
     is_of_command = is_of_command || named_option(*command, word) != nullptr;
   }
   if (is_of_command) {
-    return usage_error("'" + word + "' stands before the command",
+    return usage_error("'" + word + "' is given before the command",
                        "write it after the command, as in `fxopt COMMAND " + word + "`");
   }
   if (looks_like_option(word)) return no_option(root, word);
   return usage_error("there is no command '" + word + "'", suggestion(word, {names.begin(), names.end()}, help));
 }
 
-// CLI11 2.1 reads "--name=" as "--name"; what it reads here is a blank value, which is refused.
+// CLI11 2.1 reads "--name=" as "--name". A blank value makes it refuse the option.
 std::vector<std::string> with_blank_values(const CLI::App& app, std::vector<std::string> words) {
   const auto end = std::find(words.begin(), words.end(), "--");
   for (auto word = words.begin(); word != end; ++word) {
@@ -329,8 +331,9 @@ void Options::footer(const std::string& text) { app_.footer(text); }
 
 // ---- the command line
 
-// CLI11 2.1 takes what stands behind "--" from a subcommand that has what it needs. So fxopt parses its own options first and leaves
-// the rest; commands are disabled there, and each parses what is its own.
+// CLI11 2.1 takes the words after "--" from a subcommand that has its required arguments. So fxopt
+// first parses its own options and leaves the other words. Commands are disabled there, and each
+// parses its own words.
 CommandLine::CommandLine(const std::string& summary) : app_(std::make_unique<CLI::App>(summary, "fxopt")) {
   app_->set_help_flag("-h,--help", "print this and exit");
   app_->set_version_flag("--version", std::string(kVersion), "print the version and exit");
@@ -341,11 +344,15 @@ CommandLine::~CommandLine() = default;
 void CommandLine::add(std::string_view name, std::string_view summary, const std::function<void(Options)>& declare) {
   CLI::App& command = *app_->add_subcommand(std::string(name), std::string(summary));
   declare(Options(command));
-  // Read by Console, which must know it before parsing; declared here for help and so that it is not unknown.
+  // Read by Console, which needs it before parsing. Declared here for help, and so that it is a
+  // known option.
   const std::string json_help = "print one JSON object with the outcome, also on failure";
-  const std::string verbose_help = "say on standard error what is done, with sizes and seconds";
+  const std::string verbose_help = "print each stage of work to standard error, with sizes and seconds";
   command.add_flag("--json{-}", json_help)->type_name("FILE");
   command.add_flag("-v,--verbose", verbose_help);
+  const std::string werror_help =
+      "treat these warnings, by default all, as errors (exit code 4); see `fxopt help warnings`";
+  command.add_flag("--werror{all}", werror_help)->type_name("CODE,...");
   check_values(command);
   command.disabled();
 }
@@ -372,6 +379,7 @@ ParsedLine CommandLine::parse(const std::vector<std::string>& args) {
   if (std::optional<Error> unknown = unknown_option(command); unknown.has_value()) line.error = std::move(unknown);
   line.wants_help = command.get_help_ptr()->count() > 0;
   line.is_verbose = command.count("--verbose") > 0;
+  if (command.count("--werror") > 0) line.werror = command["--werror"]->as<std::string>();
   if (!line.error.has_value()) line.misread = find_misread(command);
   return line;
 }

@@ -19,39 +19,41 @@ class Option;
 
 namespace fxopt {
 
-// CLI11 parses the command line. arguments.cpp alone includes it, because its headers take ten seconds to compile. Here is what commands
-// need of it, and what it lacks: values that no option takes, near matches of commands and options, and one set of words for all
-// that is refused.
+// CLI11 parses the command line. Only arguments.cpp includes it, because its headers take ten
+// seconds to compile. This header declares the parts that commands need, and adds three things that
+// CLI11 lacks: refusal of values that no option takes, near matches of commands and options, and
+// one wording for every error.
 
-// An option, flag or argument while it is declared: a handle, good as long as the CommandLine.
+// An option, flag or argument while it is declared: a handle, valid as long as the CommandLine.
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
 
-  // What help calls the value, and what completes it: IN and FILE are paths, N is a count, which is checked.
+  // The type name of the value, which help prints and completion uses: IN and FILE are paths; N is
+  // a count, which is checked.
   Option type(const std::string& name) const;
   Option required() const;
   Option excludes(Option other) const;
-  // Of a repeatable option: each time takes one value.
+  // For a repeatable option: each occurrence takes one value.
   Option one_each() const;
-  // Of a list: one value may hold several.
+  // For a list: one value may hold several, separated by `delimiter`.
   Option separated_by(char delimiter) const;
 
-  // "--output", of "-o,--output".
+  // "--output" for "-o,--output".
   std::string name() const;
-  // Once the line is parsed.
+  // Valid after the line is parsed.
   bool is_given() const;
 
  private:
   CLI::Option* option_;
 };
 
-// What a command takes. `value` is set when the line is parsed, and must live until then.
+// The options of a command. `value` is set when the line is parsed, and must live until then.
 class Options {
  public:
   explicit Options(CLI::App& app) : app_(app) {}
 
-  // `names`: "-o,--output", or without '-' an argument by its place.
+  // `names`: "-o,--output"; a name without '-' is a positional argument.
   Option add(const std::string& names, std::string& value, const std::string& help);
   Option add(const std::string& names, std::optional<std::string>& value, const std::string& help);
   Option add(const std::string& names, std::vector<std::string>& values, const std::string& help);
@@ -59,7 +61,8 @@ class Options {
   Option add(const std::string& names, uint64_t& value, const std::string& help);
   Option add(const std::string& names, std::optional<uint64_t>& value, const std::string& help);
   Option flag(const std::string& name, bool& value, const std::string& help);
-  // Takes a value behind '=' only; without one it is what the name has in braces: "--report{-}".
+  // Takes a value only after '='. Without one, the value is the text in braces in the name:
+  // "--report{-}".
   Option flag(const std::string& name, std::string& value, const std::string& help);
   // Text below the options in help.
   void footer(const std::string& text);
@@ -70,12 +73,12 @@ class Options {
 
 // An option as help and completion show it.
 struct OptionInfo {
-  std::vector<std::string> names;  // "-o", "--output"; empty for an argument by its place
+  std::vector<std::string> names;  // "-o", "--output"; empty for a positional argument
   std::string type, help;
   bool is_positional = false, is_required = false;
   bool takes_value = false;         // as the next word
-  bool takes_several = false;       // values
-  bool has_optional_value = false;  // behind '=' only, such as --json[=FILE]
+  bool takes_several = false;       // several values
+  bool has_optional_value = false;  // only after '=', such as --json[=FILE]
 };
 
 struct CommandInfo {
@@ -83,14 +86,15 @@ struct CommandInfo {
   std::vector<OptionInfo> options;
 };
 
-// What a line asks for, once values are stored.
+// The result of parsing a line, once values are stored.
 struct ParsedLine {
   std::string command;         // empty while no command is known
   std::optional<Error> error;  // kUsage, kUnknownOption, kBadOptionValue
-  bool wants_help = false;     // of the command, or of fxopt
+  bool wants_help = false;     // for the command, or for fxopt
   bool wants_version = false;
   bool is_verbose = false;
-  // Inputs that stand directly behind a flag such as --report[=FILE], with that flag: perhaps meant for it.
+  std::string werror;  // --werror[=CODE,...]: "all" or codes; empty: not given
+  // Inputs directly after a flag such as --report[=FILE], with that flag: they may be meant for it.
   std::vector<std::pair<std::string, std::string>> misread;
 };
 
@@ -102,24 +106,26 @@ class CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
   ~CommandLine();
 
-  // A command with the options that `declare` gives it, and those of all commands.
+  // Adds a command with the options that `declare` adds, and those common to all commands.
   void add(std::string_view name, std::string_view summary, const std::function<void(Options)>& declare);
 
-  // A line without the program's name. First fxopt's own options, then what stands behind the command. An unknown option is told of
-  // before other errors, and --help answered before them. Once for each object.
+  // Parses a line without the program's name: first fxopt's own options, then the words after the
+  // command. An unknown option is reported before other errors; --help is answered before any
+  // error. Call once for each object.
   ParsedLine parse(const std::vector<std::string>& args);
 
-  // The command, or fxopt itself where the name is empty.
+  // The command, or fxopt itself if the name is empty.
   CommandInfo describe(std::string_view command) const;
 
  private:
   std::unique_ptr<CLI::App> app_;
 };
 
-// A command line that asks for what does not go together: kUsage.
+// The error for options that contradict each other: kUsage.
 Error usage_error(std::string message, std::string hint);
 
-// True for a whole number from 0 to 1000000000 in plain decimal digits, without sign or leading zeros.
+// True for a whole number from 0 to 1000000000 in plain decimal digits, without sign or leading
+// zeros.
 bool is_count(std::string_view text);
 
 }  // namespace fxopt

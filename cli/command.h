@@ -9,7 +9,8 @@ namespace fxopt {
 class Console;
 class Options;
 
-// What a subcommand does once its options are parsed. Everything it has to say goes through the console.
+// The action of a subcommand after its options are parsed. All of its output goes through the
+// console.
 using CommandBody = std::function<void(Console&)>;
 
 // One row per subcommand: feeds --help, `fxopt help`, completion and the tests.
@@ -20,10 +21,10 @@ struct Command {
   CommandBody (*declare)(Options options);
 };
 
-// In the order help lists them.
+// In the order of help.
 const std::vector<Command>& commands();
 
-// One file each, named like the function's ending.
+// One file each, named like the end of the function's name.
 CommandBody declare_opt(Options options);
 CommandBody declare_mem(Options options);
 CommandBody declare_diff(Options options);

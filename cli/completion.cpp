@@ -1,5 +1,6 @@
-// fxopt completion: a script for each shell, which asks the program itself for the words that can stand at the cursor. What a value can
-// be follows from the name of its type: PASS, FORMAT, IN, ...
+// fxopt completion: prints a script for each shell. The script asks the program for the words that
+// are possible at the cursor. The values of an option follow from its type name: PASS, FORMAT, IN,
+// ...
 
 #include "cli/completion.h"
 
@@ -23,7 +24,7 @@ struct Script {
   std::string_view shell, text;
 };
 
-// Each reads lines "WORD<tab>DESCRIPTION"; the word ':' stands for paths.
+// Each script reads lines "WORD<tab>DESCRIPTION"; the word ':' represents paths.
 constexpr Script kScripts[] = {{"bash", R"(# fxopt completion for bash: source <(fxopt completion bash)
 _fxopt() {
   local word text
@@ -80,7 +81,7 @@ Words topic_names() {
   return words;
 }
 
-// What can stand where a value of the type is wanted; the word ':' for paths.
+// The possible values of the type; the word ':' represents paths.
 Words values_of(const std::string& type) {
   if (type == "IN" || type == "OUT" || type == "FILE" || type == "COMMAND" || type == "BEFORE" ||
       type.starts_with("F."))
@@ -126,7 +127,7 @@ class Completion {
     return nullptr;
   }
 
-  // The argument that the word at the cursor would be: the last one takes all that follow.
+  // The argument at the cursor. The last declared argument takes all further words.
   const OptionInfo* argument() const {
     size_t place = 0;
     for (size_t i = 1; i + 1 < words_.size(); ++i) {
@@ -144,7 +145,7 @@ class Completion {
     return found;
   }
 
-  // bash makes three words of --report=FILE.
+  // bash splits --report=FILE into three words.
   void complete_word() {
     const std::string& word = words_.back();
     const std::string& before = words_[words_.size() - 2];
@@ -157,7 +158,7 @@ class Completion {
     }
     if (option != nullptr && (option->takes_value || is_cut)) return offer_values(*option, word == "=" ? "" : word);
     if (word.starts_with("-")) return offer_options();
-    // A file behind --report would be an input, and the user may well mean --report=FILE.
+    // A file after --report would be an input, but the user may well mean --report=FILE.
     const OptionInfo* wanted = argument();
     const bool is_doubtful = option != nullptr && option->has_optional_value;
     if (wanted == nullptr || (is_doubtful && values_of(wanted->type) == values_of("FILE"))) return;
@@ -170,7 +171,7 @@ class Completion {
     }
   }
 
-  // Behind "--name=", and in a list of passes behind the last comma.
+  // Offers values after "--name=", and in a list of passes after the last comma.
   void offer_values(const OptionInfo& option, const std::string& word) {
     begun_ = word;
     size_t begin = word.starts_with("--") ? word.find('=') + 1 : 0;
@@ -189,7 +190,7 @@ class Completion {
   }
 
   const std::vector<std::string>& words_;
-  std::string begun_;  // offered words begin so
+  std::string begun_;  // offered words start with this
   CommandInfo command_;
   std::string out_;
 };
@@ -202,7 +203,7 @@ void run_completion(Console& console, const std::string& shell) {
     return;
   }
   console.error({ErrorCode::kBadOptionValue,
-                 "there is no completion for '" + shell + "'",
+                 "no completion script exists for '" + shell + "'",
                  suggestion(shell, {kScripts[0].shell, kScripts[1].shell, kScripts[2].shell},
                             "the shells are bash, fish and zsh"),
                  {}});
@@ -211,7 +212,7 @@ void run_completion(Console& console, const std::string& shell) {
 }  // namespace
 
 std::string completions(std::vector<std::string> words) {
-  // The quote that begins an unfinished word is the shell's.
+  // The quote that starts an unfinished word belongs to the shell.
   if (!words.empty() && (words.back().starts_with("'") || words.back().starts_with("\""))) words.back().erase(0, 1);
   return Completion(words).text();
 }

@@ -5,8 +5,9 @@
 
 namespace fxopt {
 
-// The words that can stand at the end of a line, for the scripts of `fxopt completion`. `words`: behind "fxopt", the last one begun, perhaps
-// empty. Lines "WORD<tab>DESCRIPTION"; the word ':' stands for paths. O(options + topics).
+// The possible words at the end of a line, for the scripts of `fxopt completion`. `words`: the
+// words after "fxopt"; the last one is incomplete, perhaps empty. Returns lines
+// "WORD<tab>DESCRIPTION"; the word ':' represents paths. O(options + topics).
 std::string completions(std::vector<std::string> words);
 
 }  // namespace fxopt

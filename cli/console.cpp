@@ -18,7 +18,7 @@ constexpr std::string_view kJsonFlag = "--json";
 constexpr std::string_view kRed = "\x1b[1;31m";
 constexpr std::string_view kPlain = "\x1b[0m";
 
-// Where --json sends the envelope; empty when the flag is not there.
+// The target of --json for the envelope; empty if the flag is absent.
 std::string find_json_path(const std::vector<std::string>& args) {
   std::string path;
   for (const std::string& arg : args) {
@@ -63,7 +63,7 @@ bool wants_colours(bool is_terminal, const char* no_color, const char* term) {
 std::string Console::misread_hint(const std::string& input) const {
   for (const auto& [path, flag] : misread_) {
     if (input.empty() || path == input)
-      return "write " + flag + "=" + path + " if it is no input but a file for " + flag;
+      return "write " + flag + "=" + path + " if it is not an input but the file for " + flag;
   }
   return {};
 }
@@ -92,7 +92,7 @@ void Console::check_stdout() {
   has_lost_output_ = true;
   error({ErrorCode::kFileWrite,
          "cannot write to standard output",
-         "it may be closed, or lead to a full disk; what was printed there is not complete",
+         "it may be closed, or the disk may be full; the output is incomplete",
          {}});
 }
 
@@ -125,7 +125,17 @@ void Console::error(const Error& error, ExitCode exit) {
   if (exit_ == ExitCode::kDone) exit_ = exit;
 }
 
+bool Console::is_error(std::string_view warning) const {
+  return werror_.has_value() &&
+         (werror_->empty() || std::find(werror_->begin(), werror_->end(), warning) != werror_->end());
+}
+
 void Console::warning(std::string_view code, const Where& where, std::string_view message) {
+  if (is_error(code)) {
+    return error(Error{ErrorCode::kWarning, std::string(code) + ": " + std::string(message),
+                       "--werror makes this warning an error; `fxopt help " + std::string(code) + "` explains it",
+                       where});
+  }
   const std::string place = where.file.empty() ? "" : printable_line(where.file) + ": ";
   log_.line(LogLevel::kWarning, place + "warning[" + std::string(code) + "]: " + printable_line(message));
   data_->warnings.push_back({{"code", code}, {"message", message}, {"where", where_json(where)}});

@@ -17,23 +17,25 @@
 
 namespace fxopt {
 
-// The two streams of one run, so that tests can stand in for the process.
+// The two streams of one run, so that tests can replace the process.
 struct Output {
   std::ostream& out;
   std::ostream& err;
-  bool colours = false;     // of `err`
-  bool is_process = false;  // they are the process's own: a forked process can go on with them
+  bool colours = false;     // for `err`
+  bool is_process = false;  // the process's own streams, which a forked process can keep using
+  size_t width = 160;       // columns of a brief line on `out`
 };
 
-// Errors in colour: on a terminal that can, unless $NO_COLOR has a value. Null for a variable that is not set.
+// True if errors are in colour: on a terminal that supports it, unless $NO_COLOR has a value. Null
+// for an unset variable.
 bool wants_colours(bool is_terminal, const char* no_color, const char* term);
 
-// What one run has to say: the product to standard output, words for people to standard error, and all of it once more,
-// as data, in the JSON envelope when --json asks for it. Decides the exit code: that of the first error.
+// The output of one run: the product on standard output, messages on standard error, and with
+// --json both as data in the JSON envelope. Decides the exit code: that of the first error.
 class Console {
  public:
-  // `args` without the program's name. --json is looked up here, before anything is parsed, so that an envelope is
-  // printed even when the rest is not understood.
+  // `args`: without the program's name. --json is looked up here, before anything is parsed, so
+  // that an envelope is printed even if the rest of the line is wrong.
   Console(const Output& output, std::vector<std::string> args);
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
@@ -42,36 +44,47 @@ class Console {
   // The subcommand, once it is known.
   void set_command(std::string_view name) { command_ = name; }
 
-  // Inputs that may have been meant for the flag before them, see parse_line(). Errors about them say so.
+  // Inputs that may have been meant for the flag before them, see parse_line(). Errors about them
+  // mention that.
   void set_misread(std::vector<std::pair<std::string, std::string>> misread) { misread_ = std::move(misread); }
-  // What to do when `input`, or when that is empty any input, was meant for the flag before it; empty when none stands
-  // behind such a flag.
+  // The hint for an `input` that was meant for the flag before it, or if `input` is empty for any
+  // input. Empty if no input follows such a flag.
   std::string misread_hint(const std::string& input = "") const;
 
-  // With --verbose: stages of work are told.
+  // With --werror: warnings of these codes are errors, kWarning; an empty list means all warnings.
+  void set_werror(std::vector<std::string> codes) { werror_ = std::move(codes); }
+
+  // Whether --werror makes warnings of this code errors.
+  bool is_error(std::string_view warning) const;
+
+  // With --verbose: stages of work are printed.
   void set_verbose() { log_.set_level(LogLevel::kInfo); }
   bool is_verbose() const { return log_.has(LogLevel::kInfo); }
 
-  // Whether a forked process can write what this one would have written, once both streams are flushed.
+  // Columns of standard output for lines that may be cut.
+  size_t width() const { return output_.width; }
+
+  // True if a forked process can write in place of this one, once both streams are flushed.
   bool may_fork() const { return output_.is_process; }
   void flush();
 
-  // Standard output; swallows everything when the envelope goes there.
+  // Standard output; discards everything if the envelope goes there.
   std::ostream& product() { return json_path_ == "-" ? nowhere_ : output_.out; }
   // Standard error.
   std::ostream& notes() { return output_.err; }
-  // Writes bytes of a product to standard output. Errors: kFileWrite when it does not take them all.
+  // Writes bytes of a product to standard output. Errors: kFileWrite if not all bytes are written.
   bool write_product(std::string_view bytes);
 
-  // Prints the error and keeps it for the envelope. The exit code is that of the error's family unless given.
+  // Prints the error and keeps it for the envelope. The exit code is that of the error's family
+  // unless given.
   void error(const Error& error);
   void error(const Error& error, ExitCode exit);
-  // Something the user should know that breaks nothing. `code` is stable and dashed: "unknown-sizes".
+  // Warns of something that breaks nothing. `code` is stable and dashed: "unknown-sizes".
   void warning(std::string_view code, const Where& where, std::string_view message);
 
-  // Something that was done, and the seconds it took: a line on standard error, with --verbose alone.
+  // Prints a finished stage of work and its seconds on standard error, with --verbose only.
   void stage(std::string_view done, double seconds);
-  // write_file(), told as a stage that began with `watch`.
+  // write_file(), reported as a stage that began with `watch`.
   Status write_output(const std::string& path, std::string_view bytes, Stopwatch watch = Stopwatch());
 
   size_t num_errors() const;
@@ -80,19 +93,20 @@ class Console {
 
   // Command-specific part of the envelope.
   nlohmann::ordered_json& result();
-  // True when someone will read result(): what only it needs is then worth computing.
+  // True if result() will be used: content that only it needs is then worth computing.
   bool wants_json() const { return !json_path_.empty(); }
   bool json_takes_stdout() const { return json_path_ == "-"; }
   const std::string& json_path() const { return json_path_; }
 
-  // Refuses a --json=FILE that another word of the command line names too, whatever that word means: the envelope comes
-  // also on failure and would take the place of an input even when nothing was understood. Error: kUsage.
+  // Refuses a --json=FILE that another word of the command line names, whatever that word means:
+  // the envelope is also written on failure, and would overwrite an input even if the line was not
+  // understood. Error: kUsage.
   Status check_json_path();
-  // For a FILE that must not be written over: there will be no envelope.
+  // For a FILE that must not be overwritten: no envelope is written.
   void withhold_envelope() { is_withheld_ = true; }
 
-  // Writes the envelope where --json wants it; returns the exit code of the process. Error: kFileWrite when either
-  // standard output or that file did not take what was written.
+  // Writes the envelope to the target of --json and returns the exit code of the process. Error:
+  // kFileWrite if writing to standard output or to that file failed.
   int finish();
 
  private:
@@ -109,9 +123,10 @@ class Console {
   std::string command_ = "usage";  // until it is known
   std::string json_path_;          // empty: no envelope; "-": standard output
   ExitCode exit_ = ExitCode::kDone;
-  bool has_lost_output_ = false;  // and said so
+  bool has_lost_output_ = false;  // and the error was printed
   bool is_withheld_ = false;      // the envelope
   std::vector<std::pair<std::string, std::string>> misread_;
+  std::optional<std::vector<std::string>> werror_;  // codes; empty: all
   std::unique_ptr<Data> data_;
 };
 

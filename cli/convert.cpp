@@ -1,6 +1,7 @@
-// fxopt convert: load, write in another form.
+// fxopt convert: loads a graph and writes it in another format.
 
 #include <memory>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -8,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
+#include "cli/print/brief.h"
 #include "cli/products.h"
 #include "ir/io/control_deps.h"
 
@@ -18,11 +20,38 @@ struct ConvertFlags {
   FileFlags files;
   bool lower = false;
   bool raise = false;
+  bool is_brief = false;
 };
+
+// A brief text has no extension of a graph file, because no command can read it.
+Status check_brief(const ConvertFlags& flags) {
+  if (!flags.is_brief) return ok_status();
+  const std::string& output = flags.files.output;
+  if (!flags.files.format.empty()) return usage_error("--brief and --format exclude each other", "omit one of the two");
+  for (const std::string_view extension : {".pb", ".fxg", ".json", ".zst"}) {
+    if (output.ends_with(extension)) {
+      return usage_error("--brief writes a text that no command can read, and '" + output + "' is named like a graph",
+                         "name it like step.txt");
+    }
+  }
+  return ok_status();
+}
+
+bool save_brief(Console& console, const Module& module, const Product& product) {
+  std::ostringstream text;
+  print_brief(text, module, product.path == "-" ? console.width() : kBriefWidth);
+  if (product.path == "-") return console.write_product(text.str());
+  const Status written = console.write_output(product.path, text.str());
+  if (!written.ok()) console.error(written.error());
+  return written.ok();
+}
 
 void run_convert(Console& console, const ConvertFlags& flags) {
   console.result()["files"] = nlohmann::ordered_json::array();
-  const Result<std::vector<Product>> products = plan_products(console, flags.files);
+  if (const Status brief = check_brief(flags); !brief.ok()) return console.error(brief.error());
+  FileFlags files = flags.files;
+  if (flags.is_brief) files.format = "fxg";
+  const Result<std::vector<Product>> products = plan_products(console, files);
   if (!products.ok()) return console.error(products.error());
   for_each_input(console, flags.files.inputs, [&](size_t i, nlohmann::ordered_json& file) {
     const std::string& path = flags.files.inputs[i];
@@ -31,7 +60,10 @@ void run_convert(Console& console, const ConvertFlags& flags) {
     if ((flags.lower || flags.raise) && !is_valid_input(console, *module, path)) return;
     if (flags.lower) lower_control_deps(*module);
     if (flags.raise) raise_control_deps(*module);
-    if (save_product(console, *module, (*products)[i])) file["output"] = (*products)[i].path;
+    const Product& product = (*products)[i];
+    const bool is_written =
+        flags.is_brief ? save_brief(console, *module, product) : save_product(console, *module, product);
+    if (is_written) file["output"] = product.path;
   });
 }
 
@@ -42,15 +74,16 @@ CommandBody declare_convert(Options options) {
   options.add("IN", flags->files.inputs, "graph files; '-' is standard input").type("IN").required();
   options
       .add("-o,--output", flags->files.output,
-           "where the graph goes: a file, a folder with '/' at its end, or '-' (default) for standard output")
+           "output file, folder (ending in '/'), or '-' for standard output (default)")
       .type("OUT");
-  options
-      .add("--format", flags->files.format, "form of the output: pb, fxg or json (default: by extension; fxg for '-')")
+  options.add("--format", flags->files.format, "output format: pb, fxg or json (default: by extension; fxg for '-')")
       .type("FORMAT");
   const Option lower = options.flag("--lower-control-deps", flags->lower,
                                     "turn PyTorch's control_deps op into control dependencies, as opt and mem do");
   options.flag("--raise-control-deps", flags->raise, "turn control dependencies into PyTorch's control_deps op")
       .excludes(lower);
+  options.flag("--brief", flags->is_brief,
+               "write a text for reading only: a line for each node, graphs first; see `fxopt show --brief`");
   return [flags](Console& console) { run_convert(console, *flags); };
 }
 

@@ -19,12 +19,13 @@
 namespace fxopt {
 namespace {
 
-// Signals of the task's own making; SIGKILL comes from the kernel where memory runs out. Others ask the program to end.
+// Signals that a task causes itself, and SIGKILL, which the kernel sends when memory runs out.
+// Other signals ask the program to end.
 constexpr std::array kCrashes = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP, SIGKILL};
 
 bool is_crash(int signal) { return std::find(kCrashes.begin(), kCrashes.end(), signal) != kCrashes.end(); }
 
-// Orphans among the descendants become children of this process.
+// Orphaned descendants become children of this process.
 bool adopt_orphans([[maybe_unused]] bool is_on) {
 #if defined(__linux__)
   return ::prctl(PR_SET_CHILD_SUBREAPER, is_on ? 1 : 0) == 0;
@@ -33,7 +34,7 @@ bool adopt_orphans([[maybe_unused]] bool is_on) {
 #endif
 }
 
-// The worker ends when the process that the user started does.
+// Makes the worker end when the process that the user started ends.
 void end_with_parent([[maybe_unused]] pid_t parent) {
 #if defined(__linux__)
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -41,14 +42,16 @@ void end_with_parent([[maybe_unused]] pid_t parent) {
 #endif
 }
 
-// Free pages that hold data would be copied when the worker uses them again, which costs more than a fresh page.
+// Returns free pages to the system: the copy would force them to be copied on reuse, which costs
+// more than fresh pages.
 void release_free_memory() {
 #if defined(__GLIBC__)
   ::malloc_trim(0);
 #endif
 }
 
-// Ends this process by the signal that ended the worker, so that the caller sees what happened. No second core is dumped.
+// Ends this process by the signal that ended the worker, so that the caller sees the cause. Dumps
+// no second core.
 [[noreturn]] void end_by(int signal) {
   const rlimit none{};
   ::setrlimit(RLIMIT_CORE, &none);
@@ -64,7 +67,7 @@ pid_t wait_for_any(int& status) {
   return child;
 }
 
-// Waits for the worker, or for the copy that took its place, and ends as it does.
+// Waits for the worker, or for the copy that replaced it, and ends in the same way.
 [[noreturn]] void supervise(const std::array<int, 2>& pipe) {
   int signal = 0, status = 0;
   while (wait_for_any(status) > 0) {
@@ -73,7 +76,7 @@ pid_t wait_for_any(int& status) {
     if (is_crash(signal) && ::write(pipe[1], &signal, sizeof signal) == sizeof signal) continue;
     break;
   }
-  // Asked to end, or crashed outside of a task, where there is no copy.
+  // The worker was asked to end, or crashed outside of a task, when no copy exists.
   ::close(pipe[0]);
   ::close(pipe[1]);
   while (wait_for_any(status) > 0) {
@@ -92,7 +95,7 @@ CrashGuard::CrashGuard(bool is_wanted) {
   }
   const pid_t parent = ::getpid();
   const pid_t worker = ::fork();
-  if (worker > 0) supervise(pipe);  // it keeps both ends, so that a write never fails
+  if (worker > 0) supervise(pipe);  // keeps both ends, so that a write never fails
   ::close(pipe[1]);
   if (worker < 0) {
     ::close(pipe[0]);

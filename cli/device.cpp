@@ -1,6 +1,7 @@
 #include "cli/device.h"
 
 #include <algorithm>
+#include <cctype>
 #include <deque>
 #include <filesystem>
 #include <utility>
@@ -32,6 +33,13 @@ std::pair<int64_t, int64_t> version_of(std::string_view name) {
   return {parse_int64(version.substr(0, point)).value_or(0), parse_int64(version.substr(point + 1)).value_or(0)};
 }
 
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
 std::string newest_framework() {
   std::string newest;
   for (const std::string_view name : builtin_profiles()) {
@@ -45,7 +53,7 @@ Error unknown_device(std::string_view name) {
   const std::string known = join(std::vector<std::string>(names.begin(), names.end()), ", ");
   return Error{ErrorCode::kUnknownDevice,
                "there is no built-in device profile '" + std::string(name) + "'",
-               suggestion(name, names, "there are " + known) + "; a file is named with a '/': ./" + std::string(name),
+               suggestion(name, names, "there are " + known) + "; write a file name with a '/': ./" + std::string(name),
                {}};
 }
 
@@ -56,8 +64,8 @@ std::vector<const CallRow*> rows_of(const std::vector<Row>& rows) {
   return list;
 }
 
-// A row about an operator of a library that is known names one, and asks what calls of it, or of one of its overloads,
-// can answer. Libraries that are not known may come with a file.
+// A row about an operator of a known library must name an existing operator. Its conditions must
+// apply to calls of the operator or of one of its overloads. A file may add unknown libraries.
 Status check_row(const DeviceProfile& profile, const CallRow& row) {
   std::string misfit;
   bool is_known_library = false, is_known = false;
@@ -70,20 +78,20 @@ Status check_row(const DeviceProfile& profile, const CallRow& row) {
     if (misfit.empty()) return ok_status();
   }
   if (!is_known_library) return ok_status();
-  Error error{ErrorCode::kBadProfile, "", "`fxopt help devices` lists what a row can ask", {}};
+  Error error{ErrorCode::kBadProfile, "", "`fxopt help devices` lists the names that rows can use", {}};
   error.where.field = row.target + (row.every_overload ? ".*" : "");
   error.message =
       is_known ? "a row cannot be evaluated: " + misfit : "there is no operator '" + error.where.field + "'";
   return error;
 }
 
-// A formula has a value for collectives of usual sizes, on one node and on several.
+// A formula must have a value for collectives of usual sizes, on one node and on several.
 Status check_links(const DeviceProfile& profile) {
   const LinkModel model(profile);
   for (const LinkRow& row : profile.links) {
     for (const GroupShape& group : {GroupShape{8, 1, 8}, GroupShape{16, 2, 8}, GroupShape{16, 16, 1}}) {
       if (model.seconds(row.kind, group, 1 << 20).has_value()) continue;
-      Error error{ErrorCode::kBadProfile, "", "`fxopt help devices` lists what a row can ask", {}};
+      Error error{ErrorCode::kBadProfile, "", "`fxopt help devices` lists the names that rows can use", {}};
       error.where.field = std::string("collective ") + std::string(collective_kind_name(row.kind));
       error.message = "a row has no value for 1 MiB in a group of " + std::to_string(group.ranks) + " ranks on " +
                       count_text(static_cast<size_t>(group.nodes), "node") +
@@ -95,7 +103,7 @@ Status check_links(const DeviceProfile& profile) {
   return ok_status();
 }
 
-// The operators' work, then each part: a path, or the name of what is built in.
+// The built-in operators, then each part: a path, or the name of a built-in profile.
 Result<std::vector<ProfileText>> read_texts(const std::vector<std::string>& parts, std::deque<std::string>& files) {
   const std::vector<std::string_view> names = builtin_profiles();
   std::vector<ProfileText> texts = {*builtin_profile(kOperators)};
@@ -125,7 +133,8 @@ Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& na
                  "write names with one comma between them, as in h100,torch-2.11",
                  {}};
   }
-  for (const std::string_view part : split_list(names)) parts.emplace_back(part);
+  for (const std::string_view part : split_list(names))
+    parts.push_back(is_path(part) ? std::string(part) : lower(part));
   const bool has_framework =
       std::any_of(parts.begin(), parts.end(), [](const std::string& part) { return is_framework_profile(part); });
   const std::string framework = newest_framework();
@@ -144,7 +153,8 @@ Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& na
   std::deque<std::string> files;  // texts refer to its elements
   Result<std::vector<ProfileText>> texts = read_texts(parts, files);
   if (!texts.ok()) return std::move(texts).error();
-  // What a file includes stands beside it, or is built in, as is all that a built-in one includes.
+  // A file includes files beside it or built-in profiles. A built-in profile includes only built-in
+  // ones.
   const auto include = [&files](const std::string& from, std::string_view name) -> std::optional<ProfileText> {
     if (builtin_profile(from).has_value()) return builtin_profile(name);
     const std::filesystem::path path = std::filesystem::path(from).parent_path() / name;
@@ -153,7 +163,7 @@ Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& na
     return builtin_profile(name);
   };
   Result<std::unique_ptr<DeviceProfile>> profile = DeviceProfile::parse(*texts, include);
-  if (profile.ok() && !files.empty()) {  // those that are built in are tested
+  if (profile.ok() && !files.empty()) {  // tests cover the built-in profiles
     for (const std::vector<const CallRow*>& rows : {rows_of((*profile)->hidden), rows_of((*profile)->work)}) {
       for (const CallRow* row : rows) {
         const Status status = check_row(**profile, *row);

@@ -1,4 +1,4 @@
-// fxopt diff: what changed between two graphs.
+// fxopt diff: reports the changes between two graphs.
 
 #include <memory>
 #include <string_view>
@@ -27,7 +27,7 @@ struct DiffFlags {
   MemoryFlags memory;
 };
 
-// The files of each side: one, or with --step the first and the second half of all.
+// The files of each side: one file, or with --step one half of all files.
 struct DiffSides {
   std::vector<std::string> before, after;
 };
@@ -39,22 +39,22 @@ Result<DiffSides> sides_of(const DiffFlags& flags) {
   if (!inputs.ok()) return inputs.error();
   if (!flags.step && all.size() > 2) {
     return Error{ErrorCode::kUsage,
-                 std::to_string(all.size()) + " files are given, and two are compared",
-                 "files that are one step: --step, and those of BEFORE first",
+                 std::to_string(all.size()) + " files given, but only two can be compared",
+                 "if several files form one step, add --step and give those of BEFORE first",
                  {}};
   }
   if (all.size() % 2 != 0) {
     return Error{
         ErrorCode::kUsage,
-        std::to_string(all.size()) + " files are not two steps of as many files each",
-        "give all files of BEFORE, then all of AFTER; `fxopt opt --step --stop-after 0` makes one file of several",
+        std::to_string(all.size()) + " files cannot be two steps with the same number of files",
+        "give all files of BEFORE, then all of AFTER; `fxopt opt --step --stop-after 0` merges several files into one",
         {}};
   }
   const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
   return DiffSides{{all.begin(), middle}, {middle, all.end()}};
 }
 
-// The facts of one side's graphs, or of the step they are; empty where there was an error.
+// The facts of one side's graphs, or of its step. Empty after an error.
 std::vector<GraphFacts> facts_of(Console& console, const DiffFlags& flags, const MemoryPlan& plan,
                                  const std::vector<std::string>& files, const std::shared_ptr<Interner>& texts) {
   std::vector<GraphFacts> facts;
@@ -78,9 +78,9 @@ std::vector<GraphFacts> facts_of(Console& console, const DiffFlags& flags, const
   }
   view->others = true;
   view->texts = texts;
-  view->candidates = false;  // what could be recomputed is not compared
+  view->candidates = false;  // recompute candidates are not compared
   for (const Graph* graph : *graphs) {
-    const Footprint footprint = measure_told(console, path, *graph, view->measure);
+    const Footprint footprint = measure_logged(console, path, *graph, view->measure);
     facts.push_back(graph_facts(footprint, *view));
     warn_of_memory(console, path, footprint, *view);
   }
@@ -89,14 +89,14 @@ std::vector<GraphFacts> facts_of(Console& console, const DiffFlags& flags, const
 
 using GraphsByName = std::unordered_map<std::string_view, const GraphFacts*>;
 
-// Looked up, never iterated. The first of a name counts.
+// Only looked up, never iterated. The first graph of a name counts.
 GraphsByName by_name(const std::vector<GraphFacts>& facts) {
   GraphsByName found;
   for (const GraphFacts& side : facts) found.try_emplace(side.graph, &side);
   return found;
 }
 
-void warn_of_lonely(Console& console, const std::string& path, const std::string& graph) {
+void warn_of_one_sided(Console& console, const std::string& path, const std::string& graph) {
   Where where;
   where.file = shown_input(path);
   where.graph = graph;
@@ -110,7 +110,8 @@ void run_diff(Console& console, const DiffFlags& flags) {
   if (!plan.ok()) return console.error(plan.error());
   console.result() = {
       {"options", plan->json()}, {"before", shown_inputs(sides->before)}, {"after", shown_inputs(sides->after)}};
-  const std::shared_ptr<Interner> texts = std::make_shared<Interner>();  // of both sides: mostly the same
+  // Shared by both sides, whose texts are mostly equal.
+  const std::shared_ptr<Interner> texts = std::make_shared<Interner>();
   const std::vector<GraphFacts> before = facts_of(console, flags, *plan, sides->before, texts);
   const std::vector<GraphFacts> after = facts_of(console, flags, *plan, sides->after, texts);
   if (console.num_errors() > 0) return;
@@ -120,15 +121,15 @@ void run_diff(Console& console, const DiffFlags& flags) {
     graphs.push_back(graph_diff_json(left, right));
   };
   if (before.size() == 1 && after.size() == 1) {
-    compare(before.front(), after.front());  // whatever they are called
+    compare(before.front(), after.front());  // whatever their names
   } else {
     const GraphsByName names_before = by_name(before), names_after = by_name(after);
     for (const GraphFacts& left : before) {
       const auto right = names_after.find(left.graph);
-      right == names_after.end() ? warn_of_lonely(console, flags.before, left.graph) : compare(left, *right->second);
+      right == names_after.end() ? warn_of_one_sided(console, flags.before, left.graph) : compare(left, *right->second);
     }
     for (const GraphFacts& right : after) {
-      if (!names_before.contains(right.graph)) warn_of_lonely(console, flags.after, right.graph);
+      if (!names_before.contains(right.graph)) warn_of_one_sided(console, flags.after, right.graph);
     }
   }
   console.result()["graphs"] = std::move(graphs);
@@ -140,7 +141,7 @@ CommandBody declare_diff(Options options) {
   const std::shared_ptr<DiffFlags> flags = std::make_shared<DiffFlags>();
   options.add("BEFORE", flags->before, "a graph file; '-' is standard input").type("IN").required();
   options.add("AFTER", flags->after, "a second graph file").type("IN").required();
-  options.add("MORE", flags->more, "with --step: the files of BEFORE come first, then as many of AFTER").type("IN");
+  options.add("MORE", flags->more, "with --step: more files, those of BEFORE first, then as many of AFTER").type("IN");
   const Option graph =
       options.add("--graph", flags->graph, "compare only this graph (default: every graph except subgraphs)")
           .type("NAME");

@@ -1,4 +1,5 @@
-// fxopt doctor: what `fxopt run` finds on this machine, what is missing, and what to do.
+// fxopt doctor: reports the devices that `fxopt run` can use on this machine, the missing parts,
+// and remedies.
 
 #include <algorithm>
 #include <filesystem>
@@ -24,7 +25,7 @@
 namespace fxopt {
 namespace {
 
-constexpr const char* kWithout = "without it `fxopt run` runs on the CPU alone";
+constexpr const char* kWithout = "without it `fxopt run` runs only on the CPU";
 
 std::string version_text(int32_t version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -32,7 +33,7 @@ std::string version_text(int32_t version) {
 
 struct DoctorFlags {
   std::string plugin;
-  std::string device;  // "": none is asked for
+  std::string device;  // empty: none was requested
 };
 
 class Doctor {
@@ -93,7 +94,7 @@ class Doctor {
     result["driver"] = {{"path", driver.path}, {"version", driver.version}};
     if (status == FX_DEVICE_NONE) {
       missing(result, "GPU", device_error(*plugin, status));
-      remedy("CUDA_VISIBLE_DEVICES hides GPUs, and so does a container that they are not passed into");
+      remedy("check CUDA_VISIBLE_DEVICES, which can hide GPUs; in a container, pass the GPUs in");
       return remedy(kWithout);
     }
     why_ = "the driver finds " + count_text(static_cast<size_t>(driver.count), "GPU") + ", from cuda:0";
@@ -116,7 +117,7 @@ class Doctor {
                                  {"free_bytes", info.free_bytes}});
   }
 
-  // Not an error of this command: it says what is so.
+  // Prints a missing part. It is a finding, not an error of this command.
   void missing(nlohmann::ordered_json& result, const std::string& what, const Error& error, bool is_found = false) {
     line(what, (is_found ? "not usable: " : "not found: ") + error.message);
     if (!error.hint.empty() && error.hint.find("fxopt doctor") == std::string::npos) remedy(error.hint);
@@ -125,17 +126,17 @@ class Doctor {
   }
 
   Console& console_;
-  std::string lines_;  // behind the verdict
+  std::string lines_;  // printed after the verdict
   std::vector<std::string> usable_{"cpu"};
-  std::string why_;  // a GPU cannot be used
+  std::string why_;  // the reason why a GPU cannot be used
 };
 
 }  // namespace
 
 CommandBody declare_doctor(Options options) {
   const std::shared_ptr<DoctorFlags> flags = std::make_shared<DoctorFlags>();
-  options.add("--plugin", flags->plugin, "the plugin to look at (default: where `fxopt run` looks)").type("FILE");
-  options.add("--device", flags->device, "exit with 9 where `fxopt run --device DEVICE` cannot run").type("DEVICE");
+  options.add("--plugin", flags->plugin, "plugin to check (default: the one that `fxopt run` finds)").type("FILE");
+  options.add("--device", flags->device, "exit with 9 if `fxopt run --device DEVICE` cannot run").type("DEVICE");
   return [flags](Console& console) {
     if (const Status status = flags->device.empty() ? ok_status() : check_device_name(flags->device); !status.ok())
       return console.error(status.error());

@@ -8,10 +8,10 @@
 
 namespace fxopt {
 
-// Warns of what the graph shows (ir/step/doubts.h). `file` as it is shown.
+// Warns of doubts about the graph (ir/step/doubts.h). `file`: as messages name it.
 void warn_of_doubts(Console& console, const std::string& file, const Graph& graph, const PhaseMap& phases,
                     const StorageSource& storages);
-// The same of all top-level graphs of the module that `facts` are of.
+// The same for every top-level graph of the module of `facts`.
 void warn_of_doubts(Console& console, const std::string& file, const Module& module, ModuleFacts& facts);
 
 }  // namespace fxopt

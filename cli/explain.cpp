@@ -1,4 +1,4 @@
-// fxopt explain: why a value is live, and what recomputing it would change.
+// fxopt explain: why a value is live, and the effect of recomputing it.
 
 #include "cli/report/explain.h"
 
@@ -52,7 +52,7 @@ Result<Found> find_node(const Module& module, const ExplainFlags& flags) {
   return error;
 }
 
-// A copy that remat made.
+// A copy made by remat.
 struct Copy {
   std::string name;
   Cost work;
@@ -63,7 +63,7 @@ struct Trial {
   std::vector<DevicePeaks> peaks;
   std::vector<Copy> copies;  // in schedule order
 
-  // The copies whose names the other one does not have.
+  // The copies whose names `other` does not have.
   std::vector<Copy> beside(const Trial& other) const {
     std::set<std::string_view> known;
     for (const Copy& copy : other.copies) known.insert(copy.name);
@@ -75,7 +75,7 @@ struct Trial {
   }
 };
 
-// The forward nodes that make the storages of the node: tagging a view would change nothing.
+// The forward nodes that produce the storages of the node. Tagging a view would change nothing.
 std::vector<NodeId> makers(const Footprint& footprint, NodeId node) {
   std::vector<NodeId> nodes;
   for (const BufferId id : footprint.storages.buffers(node)) {
@@ -115,11 +115,11 @@ class Explain {
   }
 
  private:
-  // `tried`: the nodes whose tags decide, where backward reads the value. `as_it_is`: where no node has a tag, so that
-  // remat has nothing to carry out and the step after it is the step that was measured.
+  // `tried`: the nodes whose tags decide, if backward uses the value. `as_it_is`: set if no node
+  // has a tag. remat then has nothing to carry out, so the measured step is also the step after it.
   Explanation explain(const Found& found, const MemoryView& view, std::vector<NodeId>& tried,
                       std::optional<Trial>& as_it_is) const {
-    const Footprint footprint = measure_told(console_, flags_.input, *found.graph, view.measure);
+    const Footprint footprint = measure_logged(console_, flags_.input, *found.graph, view.measure);
     warn_of_memory(console_, flags_.input, footprint, view);
     Explanation explanation = explain_node(footprint, found.node);
     if (!explanation.decision.empty()) tried = makers(footprint, found.node);
@@ -132,7 +132,7 @@ class Explain {
                        [&graph](NodeId node) { return graph[node].tag != Tag::kNone; });
   }
 
-  // The module itself is used up by the last trial: a large one is there twice at most.
+  // The last trial consumes the module itself, so a large one is in memory at most twice.
   void try_it(Module& module, const Found& found, const MemoryView& view, const std::vector<NodeId>& nodes,
               const Result<Trial>& before, Explanation& explanation) const {
     WhatIf what_if;
@@ -149,7 +149,7 @@ class Explain {
     explanation.what_if = std::move(what_if);
   }
 
-  // Changes the module, in which the graph is `found`'s or a copy of it. Errors: those of remat().
+  // Changes the module, which holds `found`'s graph or a copy of it. Errors: those of remat().
   Result<Trial> run_trial(Module& module, const Found& found, const MemoryView& view) const {
     Graph& graph = module.graph(module.find_graph(found.graph->name()));
     PassContext context(module);
@@ -198,7 +198,7 @@ CommandBody declare_explain(Options options) {
   const std::shared_ptr<ExplainFlags> flags = std::make_shared<ExplainFlags>();
   options.add("IN", flags->input, "a graph file; '-' is standard input").type("IN").required();
   options.add("NODE", flags->node, "a node's name, with or without '%'").type("NAME").required();
-  options.add("--graph", flags->graph, "of this graph (default: the first that has the node)").type("NAME");
+  options.add("--graph", flags->graph, "search only this graph (default: the first that has the node)").type("NAME");
   declare_memory_flags(options, flags->memory);
   return [flags](Console& console) { run_explain(console, *flags); };
 }

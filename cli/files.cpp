@@ -27,7 +27,7 @@
 namespace fxopt {
 namespace {
 
-// Prints broken invariants; true when there is none.
+// Prints broken invariants. True if none exist.
 bool is_whole(Console& console, std::vector<Error> broken, const std::string& path) {
   for (Error& error : broken) {
     error.where.file = shown_input(path);
@@ -36,12 +36,12 @@ bool is_whole(Console& console, std::vector<Error> broken, const std::string& pa
   return broken.empty();
 }
 
-// With '/' between parts, without "." and "..". Standard input has no place.
+// With '/' between parts, without "." and "..". Standard input stays "-".
 std::string absolute_path(const std::string& path) {
   return path == "-" ? path : std::filesystem::absolute(path).lexically_normal().generic_string();
 }
 
-// The whole, where it has no more than `count` parts.
+// The last `count` parts of a path, or the whole path if it has fewer.
 std::string last_parts(const std::string& path, size_t count) {
   size_t at = path.size();
   for (; count > 0 && at != std::string::npos; --count) at = at == 0 ? std::string::npos : path.rfind('/', at - 1);
@@ -51,19 +51,19 @@ std::string last_parts(const std::string& path, size_t count) {
 constexpr const char* kPleaseReport =
     "this is a mistake in fxopt; please report it with this file and the command line, which reproduce it";
 
-// Of the process that worked on an input.
+// The error for an input whose process ended by `signal`.
 Error crash_error(int signal) {
   const std::string text = "signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
   if (signal == SIGKILL) {
     return {ErrorCode::kFileTooLarge,
             "the process that worked on this input was ended by " + text,
-            "the kernel does so when memory runs out: give this input more memory",
+            "the kernel kills processes when memory runs out: run this input with more memory",
             {}};
   }
   return {ErrorCode::kInternal, "fxopt crashed on this input: " + text, kPleaseReport, {}};
 }
 
-// A mistake of ours or a lack of memory, which `work` throws.
+// The error for an internal error or exhausted memory that `work` throws.
 std::optional<Error> failure_of(const std::function<void()>& work) {
   try {
     work();
@@ -81,7 +81,7 @@ std::string shown_input(const std::string& path) { return path == "-" ? "standar
 
 Status check_inputs(const std::vector<std::string>& inputs) {
   if (std::count(inputs.begin(), inputs.end(), "-") <= 1) return ok_status();
-  return Error{ErrorCode::kUsage, "standard input is given twice", "it can be read once", {}};
+  return Error{ErrorCode::kUsage, "standard input is given twice", "it can be read only once", {}};
 }
 
 std::unique_ptr<Module> load_input(Console& console, const std::string& path, std::string& bytes) {
@@ -144,7 +144,7 @@ bool is_valid_input(Console& console, const Module& module, const std::string& p
   return is_whole(console, std::move(broken), path);
 }
 
-Prepared prepare_told(Console& console, Module& module, const std::string& path) {
+Prepared prepare_logged(Console& console, Module& module, const std::string& path) {
   Stopwatch watch;
   Prepared prepared = prepare(module);
   console.stage("verified " + shown_input(path), prepared.verify_seconds);
@@ -157,7 +157,7 @@ Prepared prepare_told(Console& console, Module& module, const std::string& path)
 }
 
 std::optional<ControlDepsResult> prepare_input(Console& console, Module& module, const std::string& path) {
-  Prepared prepared = prepare_told(console, module, path);
+  Prepared prepared = prepare_logged(console, module, path);
   return is_whole(console, std::move(prepared.broken), path) ? std::optional(prepared.lowered) : std::nullopt;
 }
 

@@ -27,7 +27,7 @@ constexpr int kDocumentVersion = 1;
 constexpr uint64_t kMaxBaselineBytes = uint64_t{1} << 30;
 constexpr size_t kMaxNamed = 5;
 constexpr size_t kMaxListed = 20;
-constexpr size_t kMaxDigits = 12;  // of a limit: products with bytes stay within 127 bits
+constexpr size_t kMaxDigits = 12;  // in a limit, so that products with bytes fit into 127 bits
 
 std::string device_name(const DeviceMemory& device) { return device.device.empty() ? "no device" : device.device; }
 
@@ -47,7 +47,7 @@ Error lacks_metric(const std::string& path, const GraphMemory& memory, MemoryMet
   return {ErrorCode::kBadOptionValue,
           "no device of this graph has a peak '" + std::string(metric_name(metric)) +
               "': the caching allocator serves CUDA devices",
-          "ideal, requested and arena are those of every device: limit one with --budget", where_of(path, memory, "")};
+          "limit a peak that every device has with --budget: ideal, requested or arena", where_of(path, memory, "")};
 }
 
 Error unknown_sizes(const std::string& path, const GraphMemory& memory) {
@@ -57,12 +57,17 @@ Error unknown_sizes(const std::string& path, const GraphMemory& memory) {
           "give the symbols values with --symbol NAME=VALUE", where_of(path, memory, node)};
 }
 
-// What to do about a peak that is too high, as was tried.
-std::string advice_hint(const DeviceMemory& device, std::string_view otherwise) {
-  return device.advice.has_value() ? advice_text(*device.advice) : std::string(otherwise);
+// The remedy for a peak that is too high, from the policies that were tried.
+// `otherwise`: the result if no policy helps.
+std::string advice_hint(const GraphMemory& memory, const DeviceMemory& device, std::string_view otherwise) {
+  if (device.advice.has_value()) return advice_text(*device.advice);
+  if (memory.has_advice) return std::string(otherwise);
+  if (memory.step.empty()) return "recompute policies were not tried here; `fxopt mem IN` tries them on a graph";
+  return "recompute policies are not tried on a step; before the cut, try 'sac{policy=per-op},partition' on the joint "
+         "graph, or 'join,sac{policy=per-op},partition' on this file";
 }
 
-// What made a peak grow: the storages that grew most, then where the peak went.
+// The reason why a peak grew: the storages that grew most, then the new place of the peak.
 std::string grown_text(const DeviceMemory& before, const PeakRow& peak_before, const DeviceMemory& after,
                        const PeakRow& peak_after) {
   const LiveSetChange live = compare_live_sets(before, peak_before, after, peak_after);
@@ -72,7 +77,7 @@ std::string grown_text(const DeviceMemory& before, const PeakRow& peak_before, c
     if (change.growth() <= 0 || named == kMaxNamed) break;
     text += (named++ == 0 ? "grew at the peak: " : "; ") + change_text(change);
   }
-  if (named == 0) text = "no storage at the peak has grown: blocks and segments around them have";
+  if (named == 0) text = "no storage at the peak has grown, but blocks or segments have";
   if (live.moved) {
     text += "; the peak moved from %" + printable_line(peak_before.node) + " to %" + printable_line(peak_after.node);
   }
@@ -84,23 +89,22 @@ std::string grown_text(const DeviceMemory& before, const PeakRow& peak_before, c
 void declare_gate_flags(Options options, GateFlags& flags) {
   options
       .add("--budget", flags.budget,
-           "exit with 5 when the ideal peak (of a GPU with --device: the requested one) is above this: 70GiB; or "
+           "exit with 5 if the ideal peak (with --device: the requested peak of a GPU) is above this: 70GiB; or "
            "name peaks: reserved=70GiB,allocated=64GiB")
       .type("LIMITS");
   options.add("--baseline", flags.baseline, "a saved report to compare with, or to write with --update-baseline")
       .type("FILE");
   options
       .add("--max-growth", flags.max_growth,
-           "exit with 5 when the same peak has grown by more than this: 1%, or reserved=1%")
+           "exit with 5 if the same peak has grown by more than this: 1%, or reserved=1%")
       .type("LIMITS");
   options
       .add("--max-ratio", flags.max_ratio,
-           "exit with 5 when a peak is above this many times the baseline's: active=1.10,reserved=1.10")
+           "exit with 5 if a peak is above this many times the baseline's: active=1.10,reserved=1.10")
       .type("LIMITS");
-  options.flag("--must-fit", flags.must_fit,
-               "exit with 5 when memory runs out: on what --device has, or --device-memory gives");
+  options.flag("--must-fit", flags.must_fit, "exit with 5 if the memory of --device or --device-memory runs out");
   options.flag("--update-baseline", flags.update_baseline,
-               "write the baseline instead of comparing with it; what it has of other files stays");
+               "write the baseline instead of comparing with it; its entries of other files are kept");
 }
 
 bool MemoryGates::read_decimal(const std::string& text, Limit& limit) {
@@ -155,12 +159,16 @@ Result<std::vector<MemoryGates::Limit>> MemoryGates::parse_limits(const std::str
       const bool is_percent = limit.text.ends_with('%');
       std::string number = is_percent ? limit.text.substr(0, limit.text.size() - 1) : limit.text;
       while (number.ends_with(' ')) number.pop_back();
-      if (is_percent == limit.is_ratio || !read_decimal(number, limit)) {
+      // Growth without a percent sign is a share below 1: 0.01 is 1%.
+      const bool is_share = !limit.is_ratio && !is_percent;
+      const bool is_valid = is_percent != limit.is_ratio || is_share;
+      if (!is_valid || !read_decimal(number, limit) || (is_share && limit.numerator >= limit.denominator)) {
         return Error{ErrorCode::kBadOptionValue,
                      "'" + limit.text + "' is not a valid value of " + option,
-                     limit.is_ratio ? "a ratio is written as in 1.10" : "growth is written as in 1% or 0.5%",
+                     limit.is_ratio ? "a ratio is written as in 1.10" : "growth is written as in 1%, 0.5% or 0.01",
                      {}};
       }
+      if (is_share) limit.numerator *= 100;
     }
     limits.push_back(std::move(limit));
   }
@@ -195,13 +203,13 @@ Result<MemoryGates> MemoryGates::make(const GateFlags& flags, const MemoryPlan& 
   }
   if (!flags.baseline.empty() && !has_limit && !flags.update_baseline && !flags.is_shown) {
     return Error{ErrorCode::kUsage,
-                 "--baseline has nothing to do",
+                 "--baseline has no effect",
                  "give a limit, such as --max-growth 1%, or --markdown FILE, or --update-baseline",
                  {}};
   }
   if (flags.must_fit && !plan.knows_device_memory()) {
     return Error{ErrorCode::kUsage,
-                 "--must-fit needs to know what the device has",
+                 "--must-fit needs the memory size of the device",
                  "give --device, such as h100, or --device-memory 80GiB",
                  {}};
   }
@@ -210,7 +218,7 @@ Result<MemoryGates> MemoryGates::make(const GateFlags& flags, const MemoryPlan& 
   for (const std::string& name : distinct_names(flags.inputs)) {
     if (names.insert(name).second) continue;
     return Error{ErrorCode::kUsage,
-                 "the input '" + name + "' is given twice, and a baseline has each file once",
+                 "the input '" + name + "' is given twice, but a baseline holds each file once",
                  "give each input once",
                  {}};
   }
@@ -248,18 +256,18 @@ Status MemoryGates::check_comparable(const nlohmann::ordered_json& report, const
   Error error = not_a_report("write one with --update-baseline");
   if (report.at("memory_report") != kDocumentVersion) {
     error.message = "the baseline is a memory report of version " + report.at("memory_report").dump() +
-                    ", and this fxopt reads version " + std::to_string(kDocumentVersion);
+                    ", but this fxopt reads version " + std::to_string(kDocumentVersion);
     return error;
   }
   const nlohmann::ordered_json options = plan.json();
   nlohmann::ordered_json given = report.at("options");
-  given.emplace("comm_lifetime", "wait");  // which reports did not say while there was no other
+  given.emplace("comm_lifetime", "wait");  // not recorded by reports that predate the option
   for (const auto& [key, value] : options.items()) {
     const nlohmann::ordered_json was = given.value(key, nlohmann::ordered_json());
     if (was == value) continue;
     error.message =
         "the baseline was made with other options: " + key + " was " + was.dump() + " and is " + value.dump();
-    error.hint = "measure with the same options, or write the baseline anew with --update-baseline";
+    error.hint = "measure with the same options, or replace the baseline with --update-baseline";
     return error;
   }
   return ok_status();
@@ -347,7 +355,7 @@ Error MemoryGates::runs_out(ErrorCode code, const std::string& path, const Graph
   return {code, std::move(message),
           other.out_of_memory.empty()
               ? "with " + other.segments + " segments it fits: set expandable_segments in --alloc-conf"
-              : advice_hint(device, "no recompute policy of `fxopt opt` makes it fit"),
+              : advice_hint(memory, device, "no recompute policy of `fxopt opt` makes it fit"),
           where_of(path, memory, run.out_of_memory)};
 }
 
@@ -362,14 +370,14 @@ std::vector<Error> MemoryGates::check_fit(const std::string& path, const GraphMe
     }
   }
   if (!is_checked) {
-    return {{ErrorCode::kUnknownSize, "--must-fit has nothing to judge: " + std::string(kNoGpuTensors),
+    return {{ErrorCode::kUnknownSize, "--must-fit has nothing to check: " + std::string(kNoGpuTensors),
              std::string(kNoGpuTensorsHint), where_of(path, memory, "")}};
   }
   if (errors.empty() && memory.unknown > 0) errors.push_back(unknown_sizes(path, memory));
   return errors;
 }
 
-// Exactly: 16 % of a number is not what 0.16 times it rounds to.
+// Exact: a rounded factor of 0.16 is not 16 % of a number.
 bool MemoryGates::is_beyond(int64_t before, int64_t after, const Limit& limit) {
   const WideSum most = limit.is_ratio ? limit.numerator : WideSum{100} * limit.denominator + limit.numerator;
   return WideSum{after} * limit.denominator * (limit.is_ratio ? 1 : 100) > WideSum{before} * most;
@@ -391,7 +399,7 @@ std::vector<Error> MemoryGates::check_budget(const std::string& path, const Grap
                         "the " + std::string(metric_name(metric)) + " peak of " + bytes_text(peak->bytes) + " on " +
                             device_name(device) + " is above the budget of " + bytes_text(limit.bytes),
                         (peak->node.empty() ? "" : "the peak is reached at this node; ") +
-                            advice_hint(device, "no recompute policy of `fxopt opt` lowers it"),
+                            advice_hint(memory, device, "no recompute policy of `fxopt opt` lowers it"),
                         where_of(path, memory, peak->node)});
     }
   }
@@ -420,14 +428,14 @@ std::vector<Error> MemoryGates::check_growth(const std::string& path, const Grap
     if (!base.has_value()) {
       errors.push_back({ErrorCode::kBadBaseline,
                         "the baseline has no " + std::string(metric_name(metric)) + " peak for " + device_name(device),
-                        "write it anew with --update-baseline", where_of(path, memory, "")});
+                        "replace it with --update-baseline", where_of(path, memory, "")});
       continue;
     }
     if (base->cut) {
       errors.push_back(
           {ErrorCode::kBadBaseline,
-           "memory ran out when the baseline was made: its " + std::string(metric_name(metric)) + " peak says nothing",
-           "write it anew with --update-baseline, with more --device-memory", where_of(path, memory, "")});
+           "memory ran out when the baseline was made: its " + std::string(metric_name(metric)) + " peak is not usable",
+           "replace it with --update-baseline and more --device-memory", where_of(path, memory, "")});
       continue;
     }
     if (peak->cut) {
@@ -503,7 +511,7 @@ Result<nlohmann::ordered_json> MemoryGates::document(const MemoryPlan& plan, con
                       (std::filesystem::file_size(flags_.baseline, unknown) == 0 && !unknown);
   if (!is_new) {
     const Result<nlohmann::ordered_json> earlier =
-        read_report("--update-baseline replaces memory reports alone: remove this file first if it is not needed");
+        read_report("--update-baseline replaces only memory reports: remove this file first if it is not needed");
     if (!earlier.ok()) return earlier.error();
     const Status comparable = check_comparable(*earlier, plan);
     if (comparable.ok()) {

@@ -1,4 +1,4 @@
-// fxopt help: commands, passes, error codes, concepts.
+// fxopt help: explains commands, passes, error codes and concepts.
 
 #include <memory>
 #include <sstream>
@@ -28,10 +28,10 @@ std::string overview() {
   Table table({Align::kLeft, Align::kLeft});
   for (const Topic& topic : topics()) table.add({std::string(topic.name), std::string(topic.summary)});
   table.add({"a command", "its arguments and options"});
-  table.add({"a pass", "what it does and its options"});
-  table.add({"an error code", "what FX0306 means and what to do; `fxopt help codes` lists all"});
+  table.add({"a pass", "its effect and its options"});
+  table.add({"an error code", "its meaning and remedy, as for FX0306; `fxopt help codes` lists all codes"});
   table.print(out);
-  out << "\n`fxopt help TOPIC` explains one.\n";
+  out << "\n`fxopt help TOPIC` explains a topic.\n";
   return out.str();
 }
 
@@ -46,7 +46,7 @@ std::string all_codes() {
   return out.str();
 }
 
-// Nothing when `name` is no topic.
+// Nothing if `name` is not a topic.
 std::optional<std::string> topic_text(const std::string& name) {
   if (name == "codes") return all_codes();
   for (const Command& command : commands()) {
@@ -59,6 +59,7 @@ std::optional<std::string> topic_text(const std::string& name) {
   }
   if (const PassInfo* pass = find_pass(name)) return pass_text(*pass);
   if (const ErrorInfo* info = find_error_info(name)) return error_text(*info);
+  if (const WarningText* warning = find_warning(name)) return warning->text;
   return std::nullopt;
 }
 
@@ -69,6 +70,7 @@ Error unknown_topic(const std::string& name) {
   for (const Command& command : commands()) names.push_back(command.name);
   for (const Topic& topic : topics()) names.push_back(topic.name);
   for (const PassInfo& pass : pass_registry()) names.push_back(pass.name);
+  for (const WarningText& warning : warning_table()) names.push_back(warning.code);
   names.insert(names.end(), codes.begin(), codes.end());
   return {ErrorCode::kUnknownTopic,
           "there is no help topic '" + name + "'",
@@ -96,7 +98,7 @@ void run_help(Console& console, const std::vector<std::string>& names) {
 
 CommandBody declare_help(Options options) {
   const std::shared_ptr<std::vector<std::string>> names = std::make_shared<std::vector<std::string>>();
-  options.add("TOPIC", *names, "a command, a pass, an error code or a concept (default: list them)").type("TOPIC");
+  options.add("TOPIC", *names, "a command, a pass, an error code or a concept (default: list all)").type("TOPIC");
   return [names](Console& console) { run_help(console, *names); };
 }
 

@@ -1,4 +1,4 @@
-// fxopt mem: the peaks, what is live there, and limits on them.
+// fxopt mem: reports peaks and the storages live there, and checks limits on peaks.
 
 #include <memory>
 #include <optional>
@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
+#include "cli/gate_check.h"
 #include "cli/gates.h"
 #include "cli/memory_forms.h"
 #include "cli/memory_options.h"
@@ -23,7 +24,6 @@
 #include "cli/step.h"
 #include "core/bytes.h"
 #include "core/stopwatch.h"
-#include "ir/step/step.h"
 
 namespace fxopt {
 namespace {
@@ -38,13 +38,13 @@ struct MemFlags {
   std::string snapshot;
 };
 
-// "FX1001 cannot open the file", of an error in the envelope.
+// An error of the envelope as one line: "FX1001 cannot open the file".
 std::string reason_text(const nlohmann::ordered_json& error) {
   return error.value("code", "") + " " + error.value("message", "");
 }
 
-// What reports and baselines call what is measured: the files, or for a step the first one, followed by the names of the
-// others: "runs/forward.pb+backward.pb".
+// The names of the measured files in reports and baselines. A step has one: its first file,
+// followed by the names of the others: "runs/forward.pb+backward.pb".
 std::vector<std::string> named_inputs(const MemFlags& flags) {
   if (!flags.step) return flags.inputs;
   std::string name = flags.inputs.front();
@@ -54,7 +54,7 @@ std::vector<std::string> named_inputs(const MemFlags& flags) {
   return {name};
 }
 
-// What a form calls one input, or the step.
+// The name of one input, or of the step, in a report.
 std::string shown(const MemFlags& flags, const std::string& input) {
   return flags.step ? shown_inputs(flags.inputs) : shown_input(input);
 }
@@ -69,17 +69,14 @@ class Mem {
     console_.result() = head();
     console_.result()["files"] = nlohmann::ordered_json::array();
     for (const std::string& setting : plan_.allocator().not_modelled) {
-      console_.warning("not-modelled", {}, "the setting " + setting + " is not modelled: peaks are those without it");
+      console_.warning("not-modelled", {}, "the setting " + setting + " is not modelled: peaks ignore it");
     }
     const std::vector<std::string> inputs = named_inputs(flags_);
-    const auto work = [&](size_t i, nlohmann::ordered_json& file) {
-      is_name_told_ = false;
-      measure_file(inputs[i], file);
-    };
+    const auto work = [&](size_t i, nlohmann::ordered_json& file) { measure_file(inputs[i], file); };
     for_each_input(console_, inputs, work, [&](size_t i, size_t first_error) {
       if (!std::exchange(is_measured_, false)) note_failure(inputs[i], first_error);
     });
-    if (gates_.updates()) write_baseline();
+    if (gates_.updates()) check_.write_baseline();
     if (!flags_.snapshot.empty()) write_snapshot();
     forms_.write(console_);
   }
@@ -89,7 +86,7 @@ class Mem {
     return {{"memory_report", 1}, {"options", plan_.json()}, {"gates", gates_.json()}};
   }
 
-  // Of an input without a report.
+  // Adds an input without a report to the report forms.
   void note_failure(const std::string& path, size_t first_error) {
     std::vector<std::string> reasons;
     for (size_t i = first_error; i < console_.num_errors(); ++i) reasons.push_back(reason_text(console_.errors()[i]));
@@ -108,23 +105,14 @@ class Mem {
     if (module == nullptr) return;
     const Result<std::vector<const Graph*>> graphs = select_graphs(*module, flags_.graph, shown_input(path));
     if (!graphs.ok()) return console_.error(graphs.error());
-    if (graphs->size() > 1) note_step(path, *module);
+    if (const size_t runs = graphs->size() > 1 ? linked_runs(*module) : 0; runs > 0) {
+      console_.notes() << printable_line(shown_input(path)) << ": " << runs
+                       << " runs of its graphs form one step; --step measures them together\n";
+    }
     measure_graphs(path, *module, *graphs, {}, file);
   }
 
-  // Of graphs that are measured one by one, where one takes what another gives.
-  void note_step(const std::string& path, const Module& module) {
-    const Result<Step> step = find_step(module);
-    if (!step.ok()) return;
-    for (size_t i = 0; i < step->runs.size(); ++i) {
-      if (step->count(i, StepInput::Source::kOutput) == 0) continue;
-      console_.notes() << printable_line(shown_input(path)) << ": " << step->runs.size()
-                       << " runs of its graphs are one step; --step measures it as one\n";
-      return;
-    }
-  }
-
-  // `runs`: of the step that the graph was composed of.
+  // `runs`: those of the step that the graph was composed from.
   void measure_graphs(const std::string& path, Module& module, const std::vector<const Graph*>& graphs,
                       const std::vector<StepRunRow>& runs, nlohmann::ordered_json& file) {
     Result<MemoryView> view = plan_.view(module, path);
@@ -134,29 +122,29 @@ class Mem {
     nlohmann::ordered_json list = nlohmann::ordered_json::array(), all = list;
     if (!flags_.step) print_file_title(console_.product(), flags_.inputs, path);
     for (const Graph* graph : graphs) {
-      const Footprint footprint = measure_told(console_, path, *graph, view->measure);
+      const Footprint footprint = measure_logged(console_, path, *graph, view->measure);
       GraphMemory memory = describe_memory(footprint, *view);
       memory.step = runs;
       if (runs.empty()) add_advice(path, footprint, *view, memory);
-      check(path, memory);
-      if (!view->measure.memory.ranges.empty()) warn_of_range(path, memory);
+      check(path, memory, *view);
       warn_of_memory(console_, path, footprint, *view);
       if (gates_.updates()) all.push_back(memory_json(memory, Storages::kAll));
       print_memory(console_.product(), memory);
       list.push_back(memory_json(memory));
-      list.back()["growth"] = compare(path, memory);
+      list.back()["growth"] = check_.compare(path, shown_input(path), memory, console_.product());
       if (!flags_.snapshot.empty() && snapshot_.empty()) {
         snapshot_ = memory_snapshot(footprint, view->measure, flags_.memory.alloc_conf);
       }
       is_measured_ = true;
     }
     file["graphs"] = std::move(list);
-    if (gates_.updates()) baseline_.push_back({{"file", path}, {"graphs", std::move(all)}});
+    if (gates_.updates()) check_.add(path, std::move(all));
   }
 
-  // Where it does not fit, or a budget is broken.
+  // Adds advice if the graph does not fit or breaks a budget.
   void add_advice(const std::string& path, const Footprint& footprint, const MemoryView& view,
                   GraphMemory& memory) const {
+    memory.has_advice = true;
     std::vector<AdviceGoal> goals;
     for (size_t i = 0; i < memory.devices.size(); ++i) {
       AdviceGoal goal{i, plan_.expandable(), gates_.broken_budgets(memory.devices[i])};
@@ -172,70 +160,18 @@ class Mem {
     }
   }
 
-  // Prints what the limited peaks have become since the baseline.
-  nlohmann::ordered_json compare(const std::string& path, const GraphMemory& memory) {
-    const std::string other = gates_.other_name(path);
-    if (!other.empty() && gates_.baseline_of(path, memory.graph) != nullptr && !is_name_told_) {
-      is_name_told_ = true;
-      Where where;
-      where.file = shown_input(path);
-      console_.warning("baseline-other-name", where,
-                       "compared with '" + other + "', the only file of the baseline; no file in it has this name");
-    }
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const PeakGrowth& growth : gates_.compare(path, memory)) {
-      console_.product() << "  since the baseline, on " << growth.device << ", " << metric_name(growth.metric)
-                         << " peak: " << growth_text(growth.before.bytes, growth.after.bytes) << '\n';
-      list.push_back(growth_json(growth));
-    }
-    return list;
-  }
-
-  void check(const std::string& path, const GraphMemory& memory) {
-    const std::vector<Error> broken = gates_.check(path, memory);
-    for (const Error& error : broken) console_.error(error);
+  void check(const std::string& path, const GraphMemory& memory, const MemoryView& view) {
+    const std::vector<Error> broken = check_.check(path, shown_input(path), memory, view);
     forms_.add(shown(flags_, path), memory, {gates_.baseline_of(path, memory.graph), gates_.text(), broken});
   }
 
-  // Limits are checked for the values that peaks are of.
-  void warn_of_range(const std::string& path, const GraphMemory& memory) {
-    if (!gates_.has_limits()) return;
-    for (const DeviceMemory& device : memory.devices) {
-      if (!device.ideal_range.has_value() || device.ideal_range->max == device.ideal.bytes) continue;
-      Where where;
-      where.file = shown_input(path);
-      where.graph = memory.graph;
-      console_.warning("limits-within-range", where,
-                       "limits were checked with " + symbols_text(memory.symbols) +
-                           "; over this range the ideal peak is " + range_text(*device.ideal_range));
-    }
-  }
-
-  // Not written when an input failed: a baseline without it would let anything pass.
-  void write_baseline() {
-    if (console_.num_errors() > 0) {
-      console_.notes() << "baseline not written because an input failed: " << printable_line(gates_.baseline_path())
-                       << '\n';
-      return;
-    }
-    std::string replaced;
-    const Result<nlohmann::ordered_json> document = gates_.document(plan_, baseline_, replaced);
-    if (!document.ok()) return console_.error(document.error());
-    if (!replaced.empty()) {
-      console_.warning("baseline-replaced", {}, "nothing of the earlier baseline is kept: " + replaced);
-    }
-    const Status status = console_.write_output(gates_.baseline_path(), json_text(*document));
-    if (!status.ok()) return console_.error(status.error());
-    console_.notes() << "baseline written: " << printable_line(gates_.baseline_path()) << '\n';
-  }
-
-  // Of the first graph with a CUDA device.
+  // Writes the snapshot of the first graph with a CUDA device.
   void write_snapshot() {
     if (console_.num_errors() > 0 && snapshot_.empty()) return;
     if (snapshot_.empty()) {
       return console_.error({ErrorCode::kUnsupportedGraph,
-                             "there is nothing for a snapshot: no tensor is on a CUDA device",
-                             "the snapshot is of the caching allocator, which serves CUDA devices",
+                             "no snapshot: no tensor is on a CUDA device",
+                             "a snapshot shows the caching allocator, which serves only CUDA devices",
                              {}});
     }
     const Status status = console_.write_output(flags_.snapshot, snapshot_);
@@ -247,17 +183,16 @@ class Mem {
   const MemoryPlan& plan_;
   const MemoryGates& gates_;
   MemoryForms forms_;
-  nlohmann::ordered_json baseline_ = nlohmann::ordered_json::array();
+  GateCheck check_{console_, plan_, gates_};
   std::string snapshot_;
-  bool is_measured_ = false;   // the input at hand has a report
-  bool is_name_told_ = false;  // that it is compared with a file of another name
+  bool is_measured_ = false;  // the current input has a report
 };
 
 Status check_snapshot(const MemFlags& flags) {
   if (flags.inputs.size() > 1 && !flags.step) {
     return Error{ErrorCode::kUsage,
                  "several inputs for one snapshot in '" + flags.snapshot + "'",
-                 "a snapshot is of one step: make each in a call of its own",
+                 "a snapshot shows one step: call fxopt once for each input",
                  {}};
   }
   if (flags.snapshot == "-") {
@@ -266,7 +201,7 @@ Status check_snapshot(const MemFlags& flags) {
   return ok_status();
 }
 
-// No file is written over one that the call reads, or over another one.
+// Fails if an output file would overwrite an input or another output.
 Status check_products(Console& console, const MemFlags& flags) {
   Result<std::vector<ExtraProduct>> products = flags.forms.products();
   if (!products.ok()) return products.error();
@@ -284,7 +219,7 @@ Status check_products(Console& console, const MemFlags& flags) {
   return check_extra_products(console, inputs, *products);
 }
 
-// Makes the gates and runs. Errors: those of MemoryPlan::make() and MemoryGates::make().
+// Creates the gates and measures. Errors: those of MemoryPlan::make() and MemoryGates::make().
 Status measure_all(Console& console, const MemFlags& flags) {
   const Result<MemoryPlan> plan = MemoryPlan::make(flags.memory);
   if (!plan.ok()) return plan.error();
@@ -324,7 +259,7 @@ CommandBody declare_mem(Options options) {
   declare_memory_flags(options, flags->memory);
   declare_gate_flags(options, flags->gates);
   declare_form_flags(options, flags->forms);
-  options.add("--snapshot", flags->snapshot, "write the step as a memory snapshot of PyTorch, for its memory_viz")
+  options.add("--snapshot", flags->snapshot, "write the step as a PyTorch memory snapshot, for memory_viz")
       .type("FILE");
   return [flags](Console& console) { run_mem(console, *flags); };
 }

@@ -9,11 +9,11 @@
 namespace fxopt {
 
 void declare_form_flags(Options options, FormFlags& flags) {
-  options.add("--markdown", flags.markdown, "write the report for a pull request, with --baseline also the growth")
+  options.add("--markdown", flags.markdown, "write the report as Markdown, with --baseline also the growth")
       .type("FILE");
-  options.add("--html", flags.html, "write the report as a page with a timeline; several graphs can be overlaid")
+  options.add("--html", flags.html, "write the report as an HTML page with a timeline; several graphs can be overlaid")
       .type("FILE");
-  options.add("--trace", flags.trace, "write a trace for ui.perfetto.dev: counters over the nodes").type("FILE");
+  options.add("--trace", flags.trace, "write a trace for ui.perfetto.dev: memory counters over the nodes").type("FILE");
 }
 
 Result<std::vector<ExtraProduct>> FormFlags::products() const {
@@ -22,7 +22,7 @@ Result<std::vector<ExtraProduct>> FormFlags::products() const {
     if (path->empty()) continue;
     if (*path == "-") {
       return Error{ErrorCode::kUsage,
-                   std::string(flag) + " cannot go to standard output, which has the text",
+                   std::string(flag) + " cannot go to standard output, where the text report goes",
                    "name a file: " + std::string(flag) + " FILE",
                    {}};
     }

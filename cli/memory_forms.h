@@ -16,40 +16,42 @@ namespace fxopt {
 class Console;
 class Options;
 
-// The files that hold a memory report in other forms; empty: not wanted.
+// Files with a memory report in other formats; empty: not wanted.
 struct FormFlags {
   std::string markdown, html, trace;
 
-  // The options that were given, each with its file. Error: kUsage for standard output, which has the text.
+  // The given options, each with its file. Error: kUsage for standard output, where the text report
+  // goes.
   Result<std::vector<ExtraProduct>> products() const;
 };
 
-// Declares them. `flags` must outlive the parsing.
+// Declares the options. `flags` must outlive the parsing.
 void declare_form_flags(Options options, FormFlags& flags);
 
-// The reports of one call, gathered for those files.
+// Collects the reports of one call for those files.
 class MemoryForms {
  public:
-  // `head`: what the envelope says of the call as a whole.
+  // `head`: the fields of the envelope about the call as a whole.
   MemoryForms(const FormFlags& flags, size_t top, nlohmann::ordered_json head);
 
-  // True where MemoryView::timelines is needed.
+  // True if MemoryView::timelines is needed.
   bool needs_timelines() const { return html_.has_value() || trace_.has_value(); }
 
-  // What limits say of a graph.
+  // The result of checking limits on a graph.
   struct Verdict {
     const GraphMemory* baseline = nullptr;
     std::string limits;  // as given; empty: none
     std::vector<Error> broken;
   };
-  // `memory`: with all storages that are live at the peaks, where there is a baseline.
+  // `memory`: with every storage that is live at the peaks, if there is a baseline.
   void add(const std::string& file, const GraphMemory& memory, const Verdict& verdict);
 
-  // An input of which no graph was added, and why: "FX1001 cannot open the file". The forms say so before anything
-  // else.
+  // Adds an input without graphs, and the reasons: "FX1001 cannot open the file". The files list
+  // failures first.
   void add_failure(const std::string& file, const std::vector<std::string>& reasons);
 
-  // Errors go to the console. Written whatever happened: an old file would pass for the report of this call.
+  // Writes the files, even after errors: an old file would pass for the report of this call. Errors
+  // go to the console.
   void write(Console& console) const;
 
  private:

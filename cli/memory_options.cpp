@@ -16,9 +16,9 @@
 namespace fxopt {
 namespace {
 
-constexpr int64_t kMinPlainBytes = int64_t{1} << 20;  // of a device's memory, below which bytes need a unit
+constexpr int64_t kMinPlainBytes = int64_t{1} << 20;  // smaller device memory needs a unit
 
-// One of the words an option takes.
+// Parses one of the words that an option takes.
 template <class Value>
 Result<Value> choice(const std::string& option, const std::string& text,
                      const std::vector<std::pair<std::string_view, Value>>& choices) {
@@ -43,16 +43,13 @@ Result<std::optional<SteadyState>> steady_state(const MemoryFlags& flags) {
                                          {{"kept", true}, {"freed", false}});
   if (!keep.ok()) return keep.error();
   if (!flags.steady && !(flags.optimizer.empty() && flags.gradients.empty())) {
-    return Error{ErrorCode::kUsage,
-                 "--optimizer and --gradients are about a step that is not the first",
-                 "give --steady, too",
-                 {}};
+    return Error{ErrorCode::kUsage, "--optimizer and --gradients need --steady", "add --steady", {}};
   }
   if (!flags.steady) return std::optional<SteadyState>();
   return std::optional<SteadyState>(SteadyState{*optimizer, *keep});
 }
 
-// A number that is no device's memory is a slip of the unit.
+// Parses the size of a device's memory. An implausible number is taken for a wrong unit.
 Result<int64_t> device_memory_option(const std::string& text) {
   Result<int64_t> bytes = bytes_option("--device-memory", text);
   if (!bytes.ok()) return bytes;
@@ -65,7 +62,7 @@ Result<int64_t> device_memory_option(const std::string& text) {
   if (*bytes < kMinPlainBytes && !text.ends_with('B')) {
     return Error{ErrorCode::kBadOptionValue,
                  "--device-memory " + text + " is " + std::to_string(*bytes) + " bytes",
-                 "write a unit: " + text + "GiB, or " + text + "B where bytes are meant",
+                 "write a unit: " + text + "GiB, or " + text + "B for bytes",
                  {}};
   }
   return bytes;
@@ -86,42 +83,43 @@ void declare_measure_flags(Options options, MemoryFlags& flags) {
       .one_each();
   options
       .add("--alloc-conf", flags.alloc_conf,
-           "settings of the caching allocator, as PYTORCH_ALLOC_CONF has them; segments are run both ways")
+           "settings of the caching allocator, in PYTORCH_ALLOC_CONF syntax; both kinds of segments are simulated")
       .type("CONF");
   options
       .add("--device-memory", flags.device_memory,
-           "what the device has for the allocator: says where memory runs out (default: no limit)")
+           "memory of the device for the allocator: report where it runs out (default: no limit)")
       .type("BYTES");
   options
       .add("--device", flags.device,
-           "profiles that tell kernels' hidden memory, such as h100 or ./mine.device; `fxopt help devices`")
+           "profiles with the hidden memory of kernels, such as h100 or ./mine.device; see `fxopt help devices`")
       .type("PROFILE");
   options
       .add("--measurement", flags.measurement,
-           "seconds of calls that were run, for what recompute costs; see `fxopt help measurements`")
+           "measured seconds of calls, for the cost of recomputing them; see `fxopt help measurements`")
       .type("FILE");
   options
       .add("--input-lifetime", flags.input_lifetime,
-           "caller: inputs live throughout (default); boxed: those that no step keeps end at their last use")
+           "caller: inputs live throughout (default); boxed: inputs that no step keeps are freed after their last use")
       .type("WHO");
   options
       .add("--comm-lifetime", flags.comm_lifetime,
            "wait: collectives keep their tensors allocated until the wait (default); record_stream: owners free "
-           "them earlier, pending until the wait")
+           "them earlier, but their blocks stay pending until the wait")
       .type("HOW");
   options.flag("--steady", flags.steady,
-               "a step that is not the first: gradients and optimizer state alive, segments as steps leave them");
+               "measure a step that is not the first: gradients and optimizer state exist, segments are as earlier "
+               "steps left them");
   options
       .add("--optimizer", flags.optimizer,
-           "with --steady, state per parameter: adam (default), momentum, none; not where inputs hold it")
+           "with --steady: optimizer state per parameter: adam (default), momentum, none; not added if inputs hold it")
       .type("KIND");
   options
       .add("--gradients", flags.gradients,
-           "with --steady, the last step's gradients: kept (default), or freed before the step")
+           "with --steady: gradients of the last step: kept (default), or freed before the step")
       .type("HOW");
 }
 
-Footprint measure_told(Console& console, const std::string& path, const Graph& graph, const MeasureOptions& options) {
+Footprint measure_logged(Console& console, const std::string& path, const Graph& graph, const MeasureOptions& options) {
   Stopwatch watch;
   Footprint footprint = measure(graph, options);
   const Module& module = graph.module();
@@ -160,13 +158,13 @@ void warn_of_memory(Console& console, const std::string& path, const Footprint& 
     console.warning("unmeasured-devices", where,
                     "only the " + std::to_string(footprint.devices.size()) +
                         " devices with the largest ideal peaks are measured; " + std::to_string(left_out) +
-                        " more are neither measured nor judged");
+                        " more are neither measured nor checked");
   }
   const bool is_served = std::any_of(footprint.devices.begin(), footprint.devices.end(),
                                      [](const DeviceFootprint& device) { return !device.replays.empty(); });
   if (!view.target.empty() && !footprint.devices.empty() && !is_served) {
     console.warning("no-gpu-tensors", where,
-                    std::string(kNoGpuTensors) + ", so nothing is judged by --device or --device-memory; " +
+                    std::string(kNoGpuTensors) + ", so --device and --device-memory check nothing; " +
                         std::string(kNoGpuTensorsHint));
   }
   if (view.measure.trace.steady.has_value() && footprint.memory.trained.empty()) {
@@ -180,8 +178,9 @@ Result<int64_t> bytes_option(const std::string& option, const std::string& text)
   const std::optional<int64_t> bytes = parse_bytes(text);
   if (bytes.has_value()) return *bytes;
   return Error{ErrorCode::kBadOptionValue,
-               option + " takes a number of bytes, not '" + text + "'",
-               "write it as in 70GiB, 70GB or 75161927680; GiB is 2^30 and GB is 10^9",
+               option + " takes a size, not '" + text + "'",
+               is_count(text) ? "add a unit, and quote a size that has a space: '" + text + " GiB' or " + text + "B"
+                              : "write it as in 70GiB, 70GB or 75161927680B; GiB is 2^30 and GB is 10^9",
                {}};
 }
 

@@ -35,40 +35,43 @@ struct MemoryFlags {
   std::string measurement;
 };
 
-// Declares them. `flags` must outlive the parsing.
+// Declares the options. `flags` must outlive the parsing.
 void declare_memory_flags(Options options, MemoryFlags& flags);
-// Those that say how to measure, without those that say what to list.
+// Declares the options that affect the measurement, without those that affect lists.
 void declare_measure_flags(Options options, MemoryFlags& flags);
 
-// Of a graph that --device and --device-memory say nothing about, and what to do.
+// The warning for a graph that --device and --device-memory do not affect, and its remedy.
 inline constexpr std::string_view kNoGpuTensors = "no tensor of this graph is on a GPU";
 inline constexpr std::string_view kNoGpuTensorsHint =
     "trace the step for cuda: fake tensors need no GPU, as scripts/README.md shows";
 
-// The options, understood.
+// The parsed options.
 class MemoryPlan {
  public:
-  // Errors: kBadOptionValue, kUsage, those of parse_allocator_config() and of load_device_profile().
+  // Errors: kBadOptionValue, kUsage, those of parse_allocator_config() and of
+  // load_device_profile().
   static Result<MemoryPlan> make(const MemoryFlags& flags);
 
-  // How to look at a module: its symbols bound. Errors: those of bind_symbols(). The view refers to the plan.
+  // The view of a module with its symbols bound. It refers to the plan. Errors: those of
+  // bind_symbols().
   Result<MemoryView> view(Module& module, const std::string& file) const;
 
-  // What figures depend on, for a report: two reports can be compared where this is the same.
+  // The settings that figures depend on, for a report: reports with equal settings can be compared.
   nlohmann::ordered_json json() const;
 
-  // True when the allocator is set to expandable segments: gates look at these.
+  // True if the allocator uses expandable segments: gates check those peaks.
   bool expandable() const { return allocator_.expandable_segments; }
-  // True where --device or --device-memory tell what there is to fit into.
+  // True if --device or --device-memory gives the available memory.
   bool knows_device_memory() const {
     return device_bytes_.has_value() || profile_->constant("device.memory").has_value();
   }
-  // What --device names; without it, what is known of operators on any device.
+  // The profile named by --device; without it, the known work of operators on any device.
   const DeviceProfile& profile() const { return *profile_; }
   const AllocatorConfig& allocator() const { return allocator_; }
-  // True where more than the ideal peak is asked for: a device, an allocator, a later step.
+  // True if the caller asks for anything besides the ideal peak: a device, an allocator, a later
+  // step.
   bool wants_allocator() const;
-  // What a step is to fit: "on h100", "in 16.00 GiB"; empty where that is not told.
+  // The target of the fit: "on h100", "in 16.00 GiB"; empty if it is not known.
   std::string target() const;
 
  private:
@@ -83,14 +86,14 @@ class MemoryPlan {
   std::optional<SteadyState> steady_;
 };
 
-// measure(), told as a stage.
-Footprint measure_told(Console& console, const std::string& path, const Graph& graph, const MeasureOptions& options);
+// measure(), reported as a stage.
+Footprint measure_logged(Console& console, const std::string& path, const Graph& graph, const MeasureOptions& options);
 
-// What the figures of a graph leave out, as warnings: sizes and hidden memory that are unknown, a later step without
+// Warns of gaps in the figures of a graph: unknown sizes and hidden memory, a later step without
 // gradients.
 void warn_of_memory(Console& console, const std::string& path, const Footprint& footprint, const MemoryView& view);
 
-// "70GiB" as a number; kBadOptionValue, naming the option, for what is none.
+// "70GiB" as a number. Error: kBadOptionValue, with the name of the option.
 Result<int64_t> bytes_option(const std::string& option, const std::string& text);
 
 }  // namespace fxopt

@@ -13,6 +13,8 @@
 #include "cli/console.h"
 #include "cli/doubts.h"
 #include "cli/files.h"
+#include "cli/gate_check.h"
+#include "cli/gates.h"
 #include "cli/memory_options.h"
 #include "cli/print/table.h"
 #include "cli/products.h"
@@ -34,9 +36,11 @@
 namespace fxopt {
 namespace {
 
+constexpr std::string_view kIdleWork = "recomputed-for-nothing";
+
 struct OptFlags {
   FileFlags files;
-  std::vector<std::string> parts;  // with --step, the files; `files.inputs` then has the first
+  std::vector<std::string> parts;  // the files of --step; `files.inputs` then has only the first
   bool step = false;
   bool split = false;
   std::optional<std::string> passes;
@@ -53,22 +57,26 @@ struct OptFlags {
   bool strict_tags = false;
   bool raise_control_deps = false;
   MemoryFlags memory;
+  GateFlags gates;
 };
 
-// What all inputs of one call share.
+// State shared by all inputs of one call.
 struct OptPlan {
   Pipeline pipeline;
   Numerics numerics = Numerics::kExact;
   std::vector<Product> products;
   MemoryPlan memory;
+  MemoryGates gates;
+
+  bool has_gates() const { return gates.has_limits() || gates.needs_all_storages(); }
 };
 
-// True when --print-after, written as a pass or as the pipeline writes the step, means this one.
+// True if --print-after names this step, by its pass or by the step's text in the pipeline.
 bool names_step(const std::string& wanted, const PipelineStep& step) {
   return wanted == step.pass->name || wanted == step.text;
 }
 
-// As the pipeline prints it: 'remat{ compat = torch }' is 'remat{compat=torch}'.
+// The step as the pipeline prints it: 'remat{ compat = torch }' is 'remat{compat=torch}'.
 std::string canonical_step(const std::string& wanted) {
   const Result<Pipeline> parsed = parse_pipeline(wanted);
   return parsed.ok() && parsed->steps.size() == 1 ? parsed->steps.front().text : wanted;
@@ -88,7 +96,7 @@ Status check_print_after(const OptFlags& flags, const Pipeline& pipeline) {
       return Error{ErrorCode::kUsage,
                    "--print-after " + wanted + " prints nothing: --stop-after " + std::to_string(flags.stop_after) +
                        " ends the pipeline before it",
-                   "the pipeline is '" + pipeline.text() + "'; stop later, or leave one of them out",
+                   "the pipeline is '" + pipeline.text() + "'; stop later, or omit one of the two options",
                    {}};
     }
     return Error{ErrorCode::kUsage,
@@ -107,7 +115,27 @@ Result<Numerics> read_numerics(const std::string& word) {
     words.push_back(entry.name);
     all += (all.empty() ? "it takes " : ", ") + std::string(entry.name);
   }
-  return Error{ErrorCode::kBadOptionValue, "--numerics takes no '" + word + "'", suggestion(word, words, all), {}};
+  return Error{ErrorCode::kBadOptionValue, "--numerics does not take '" + word + "'", suggestion(word, words, all), {}};
+}
+
+// The file that a baseline knows an input's result by: the output, or without one the input.
+const std::string& gated_name(const OptFlags& flags, const std::vector<Product>& products, size_t index) {
+  const std::string& output = products[index].path;
+  return output == "-" || output.starts_with("/dev/") ? flags.files.inputs[index] : output;
+}
+
+// Fails if a graph would be written over the baseline, or the baseline over a graph.
+Status check_baseline(Console& console, const OptFlags& flags, const std::vector<Product>& products) {
+  if (flags.gates.baseline.empty()) return ok_status();
+  std::vector<std::string> graphs = flags.parts;
+  std::vector<ExtraProduct> outputs;
+  for (const Product& product : products) {
+    if (product.path == "-" || product.path.starts_with("/dev/")) continue;
+    graphs.push_back(product.path);
+    outputs.emplace_back("-o", product.path);
+  }
+  return flags.gates.update_baseline ? check_extra_product(console, graphs, "--baseline", flags.gates.baseline)
+                                     : check_extra_products(console, {flags.gates.baseline}, outputs);
 }
 
 Result<OptPlan> make_plan(Console& console, const OptFlags& flags) {
@@ -127,6 +155,12 @@ Result<OptPlan> make_plan(Console& console, const OptFlags& flags) {
   Result<MemoryPlan> memory = MemoryPlan::make(flags.memory);
   if (!memory.ok()) return std::move(memory).error();
   plan.memory = std::move(*memory);
+  GateFlags gate_flags = flags.gates;
+  for (size_t i = 0; i < plan.products.size(); ++i) gate_flags.inputs.push_back(gated_name(flags, plan.products, i));
+  Result<MemoryGates> gates = MemoryGates::make(gate_flags, plan.memory);
+  if (!gates.ok()) return std::move(gates).error();
+  plan.gates = std::move(*gates);
+  if (const Status baseline = check_baseline(console, flags, plan.products); !baseline.ok()) return baseline.error();
   return plan;
 }
 
@@ -141,7 +175,8 @@ void print_graph_after(Console& console, const OptFlags& flags, const std::strin
   console.notes() << "# after pass " << index + 1 << ": " << printable_line(step.text) << '\n' << print_text(now);
 }
 
-// Tags and marks that --strict-tags refuses, as errors: alike ones as one. False when there is one.
+// Reports the tags and marks that --strict-tags refuses, equal ones as one error. False if any
+// exists.
 bool check_tags(Console& console, const std::vector<TagOutcome>& outcomes, const std::string& path) {
   std::vector<std::pair<Error, size_t>> errors;
   for (const TagOutcome& outcome : outcomes) {
@@ -174,8 +209,8 @@ bool check_tags(Console& console, const std::vector<TagOutcome>& outcomes, const
   });
   if (unjudged > 0) {
     Error error{ErrorCode::kTagConflict,
-                count_text(static_cast<size_t>(unjudged), "recompute tag") + " that no pass which ran carries out",
-                "put remat into the pipeline, or leave --strict-tags to the call that has it",
+                count_text(static_cast<size_t>(unjudged), "recompute tag") + " not carried out by any pass that ran",
+                "add remat to the pipeline, or give --strict-tags only to the call that runs remat",
                 {}};
     error.where.file = shown_input(path);
     console.error(error);
@@ -183,14 +218,14 @@ bool check_tags(Console& console, const std::vector<TagOutcome>& outcomes, const
   return errors.empty() && unjudged == 0;
 }
 
-// Passes that were not proved: a warning, and an error under --strict.
+// Reports passes that were not proved: as warnings, or under --strict as errors.
 bool check_proofs(Console& console, const OptFlags& flags, const std::string& path,
                   const std::vector<StepReport>& steps) {
   bool ok = true;
   for (const StepReport& step : steps) {
     if (step.unproved.empty()) continue;
     Error error{ErrorCode::kNotProved,
-                step.pass + ": not proved equal to what it was given: " + step.unproved,
+                step.pass + ": its output is not proved equal to its input: " + step.unproved,
                 "without --strict this is a warning",
                 {}};
     error.where.file = shown_input(path);
@@ -204,7 +239,8 @@ bool check_proofs(Console& console, const OptFlags& flags, const std::string& pa
   return ok;
 }
 
-// Recompute tags of a graph where nothing is backward: a warning, and an error under --strict-tags.
+// Reports recompute tags of a graph without backward nodes: as warnings, or under --strict-tags as
+// errors.
 bool check_backward(Console& console, const OptFlags& flags, const std::string& path, const Module& module,
                     const std::vector<StepReport>& steps) {
   bool ok = true;
@@ -227,7 +263,7 @@ bool check_backward(Console& console, const OptFlags& flags, const std::string& 
   return ok;
 }
 
-// One line on what became of the tags, where no report on standard error says it.
+// Prints one line of tag outcomes, unless a report on standard error contains them.
 void print_outcomes(Console& console, const OptFlags& flags, const std::vector<TagOutcome>& outcomes,
                     const std::string& product) {
   if (outcomes.empty() || flags.files.report == "-") return;
@@ -235,7 +271,7 @@ void print_outcomes(Console& console, const OptFlags& flags, const std::vector<T
   const std::string marks = outcomes_text(outcomes, OutcomesOf::kMarks);
   if (!tags.empty()) console.notes() << "tags: " << tags;
   if (std::any_of(outcomes.begin(), outcomes.end(), awaits_remat)) {
-    console.notes() << ", as no pass that ran carries out recompute tags";
+    console.notes() << ", because no pass that ran carries out recompute tags";
   }
   if (!marks.empty()) console.notes() << (tags.empty() ? "" : "; ") << "marks: " << marks;
   if (product != "-" && !is_special_file(product))
@@ -258,12 +294,12 @@ void deliver_report(Console& console, const OptFlags& flags, const OptReport& re
     print_file_title(console.notes(), flags.files.inputs, path);  // the report names the file itself
   }
   if (!is_report_shown && flags.timing) print_passes(console.notes(), report, Timing::kOn);
-  if (flags.explain) print_remarks(console.notes(), report.steps);
+  flags.explain ? print_remarks(console.notes(), report.steps) : print_remark_counts(console.notes(), report.steps);
 }
 
-// The remarks that nobody should have to ask for: those that passes make so; what an option names and no graph has, which is the
-// caller's slip; and where a result is not exact.
-// Under --strict-tags what a selection of tags names, and nothing has, is an error: false then.
+// Prints the remarks that do not need --explain: those that passes mark so, options that match
+// nothing in any graph, and inexact results. Under --strict-tags, a tag selection that matches
+// nothing is an error and the result is false.
 bool warn_of_remarks(Console& console, const OptFlags& flags, const std::string& path, const Module& module,
                      const std::vector<StepReport>& steps) {
   bool ok = true;
@@ -277,7 +313,7 @@ bool warn_of_remarks(Console& console, const OptFlags& flags, const std::string&
       if (flags.strict_tags && (remark.code == kNamesNothing || remark.code == kMarksLost)) {
         const bool is_slip = remark.code == kNamesNothing;
         console.error(Error{ErrorCode::kTagConflict, step.pass + ": " + remark.text,
-                            is_slip ? "correct the option" : "keep `custom` of every node in the trace", where});
+                            is_slip ? "correct the option" : "keep `custom` of every node when tracing", where});
         ok = false;
       } else {
         console.warning(remark.code, where, step.pass + ": " + remark.text);
@@ -287,7 +323,7 @@ bool warn_of_remarks(Console& console, const OptFlags& flags, const std::string&
   return ok;
 }
 
-// The module, and the bytes that are put beside a mistake of ours. Null when there was an error.
+// Returns the module, and in `bytes` the input to store in a reproducer. Null after an error.
 std::unique_ptr<Module> load_bytes(Console& console, const OptFlags& flags, const std::string& path,
                                    std::string& bytes) {
   if (flags.step && flags.parts.size() > 1) {
@@ -303,8 +339,9 @@ std::unique_ptr<Module> load_bytes(Console& console, const OptFlags& flags, cons
   return load_input(console, path, bytes);
 }
 
-// The peaks of the step that the module holds, beside those of its graphs; those of a single graph are the step's, so that
-// a report can set one beside the other when a pass splits it. False when it holds none.
+// Adds the peaks of the module's step to those of its graphs. A single graph's peaks count as the
+// step's, so that a report can compare them after a pass splits the graph. False if the module
+// holds no step.
 bool add_step(Console& console, const Module& module, const OptFlags& flags, const PeakView& view, ModuleStats& stats) {
   const std::optional<ComposedStep> step = compose(console, module.clone(), flags.parts);
   if (!step.has_value()) return false;
@@ -319,20 +356,22 @@ bool add_step(Console& console, const Module& module, const OptFlags& flags, con
   return true;
 }
 
-// Passes may merge or rename what one graph takes from another by its name.
+// Records the step again: passes may merge or rename values that one graph takes from another by
+// name.
 void write_step(Module& module) {
   const Result<Step> step = find_step(module);
   if (step.ok() && step->runs.size() > 1) record_step(module, *step);
 }
 
-void tell_step(Console& console, const PipelineStep& step, const StepReport& done) {
+void log_step(Console& console, const PipelineStep& step, const StepReport& done) {
   console.stage("ran " + step.text + ": " + (done.result.changed() ? "changed" : "nothing changed") + ", " +
                     std::to_string(done.nodes_before) + " to " + count_text(done.nodes_after, "node"),
                 done.seconds);
-  console.stage("checked what " + step.text + " left", done.check_seconds);
+  console.stage("checked the output of " + step.text, done.check_seconds);
 }
 
-// Each file keeps the ledger entries of its own graphs. The first file also keeps those of graphs that no longer exist.
+// Each file keeps the ledger entries of its own graphs. The first file also keeps those of graphs
+// that no longer exist.
 void keep_own_ledger(Module& part, const Module& module, bool is_first) {
   std::erase_if(part.erased, [&](const ErasedNode& entry) {
     if (part.find_graph(entry.graph).is_valid()) return false;
@@ -341,7 +380,7 @@ void keep_own_ledger(Module& part, const Module& module, bool is_first) {
   });
 }
 
-// The module, or with --split each of its graphs that run on their own, where none is written over an input.
+// Writes the module, or with --split each of its graphs that run on their own. Overwrites no input.
 bool write_products(Console& console, const OptFlags& flags, const Module& module, const Product& product) {
   if (!flags.split) return save_product(console, module, product);
   std::vector<std::string> names;
@@ -382,28 +421,61 @@ std::vector<PeakBytes> ideal_peaks(const ModuleStats& stats) {
   return peaks;
 }
 
-// Work that was added and bought nothing, as far as sizes are known: the last line, whether or not a report was asked for.
-void warn_of_idle_work(Console& console, const std::string& path, const ModuleStats& before, const ModuleStats& after) {
+// The warning for recomputation that lowers no known peak; empty if there is none.
+std::string idle_work(const ModuleStats& before, const ModuleStats& after) {
   const std::vector<PeakBytes> old_peaks = ideal_peaks(before), peaks = ideal_peaks(after);
-  if (after.recomputed <= before.recomputed || peaks.empty() || peaks.size() != old_peaks.size()) return;
+  if (after.recomputed <= before.recomputed || peaks.empty() || peaks.size() != old_peaks.size()) return "";
   for (size_t i = 0; i < peaks.size(); ++i) {
     const bool is_same = peaks[i].graph == old_peaks[i].graph && peaks[i].device == old_peaks[i].device;
-    if (!is_same || peaks[i].unknown_buffers > 0 || peaks[i].bytes < old_peaks[i].bytes) return;
+    if (!is_same || peaks[i].unknown_buffers > 0 || peaks[i].bytes < old_peaks[i].bytes) return "";
   }
   const int64_t growth = peaks.front().bytes - old_peaks.front().bytes;
+  return count_text(after.recomputed - before.recomputed, "node") +
+         " recomputed, but no ideal peak is lower: " + human_bytes(static_cast<double>(peaks.front().bytes)) +
+         (growth == 0 ? ", as before" : ", " + human_bytes(static_cast<double>(growth)) + " more");
+}
+
+void warn_of_idle_work(Console& console, const std::string& path, const std::string& text) {
   Where where;
   where.file = shown_input(path);
-  console.warning(
-      "recomputed-for-nothing", where,
-      count_text(after.recomputed - before.recomputed, "node") +
-          " computed again, and no ideal peak is lower: " + human_bytes(static_cast<double>(peaks.front().bytes)) +
-          (growth == 0 ? ", as before" : ", " + human_bytes(static_cast<double>(growth)) + " more"));
+  if (!text.empty()) console.warning(kIdleWork, where, text);
+}
+
+// Checks the limits on the result as `fxopt mem` does on the written file, and as
+// `fxopt mem --step` if its graphs form one step.
+void check_gates(Console& console, const OptFlags& flags, const OptPlan& plan, size_t index, const Module& module,
+                 GateCheck& gate) {
+  const std::string& name = gated_name(flags, plan.products, index);
+  std::optional<ComposedStep> step;
+  std::unique_ptr<Module> own;
+  std::vector<const Graph*> graphs;
+  if (flags.step || linked_runs(module) > 0) {
+    step = compose(console, module.clone(), flags.parts);
+    if (!step.has_value()) return;
+    graphs = {step->graph};
+  } else {
+    own = module.clone();
+    for (const GraphId id : top_level_graphs(*own)) graphs.push_back(&own->graph(id));
+  }
+  Module& measured = step.has_value() ? *step->module : *own;
+  Result<MemoryView> view = plan.memory.view(measured, name);
+  if (!view.ok()) return console.error(view.error());
+  view->others = plan.gates.needs_all_storages();
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const Graph* graph : graphs) {
+    GraphMemory memory = describe_memory(measure_logged(console, name, *graph, view->measure), *view);
+    gate.check(name, shown_input(name), memory, *view);
+    gate.compare(name, shown_input(name), memory, console.notes());
+    if (plan.gates.updates()) all.push_back(memory_json(memory, Storages::kAll));
+  }
+  if (plan.gates.updates()) gate.add(name, std::move(all));
 }
 
 // One input. Errors go to the console.
-void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size_t index, nlohmann::ordered_json& file,
-              std::string& report_file) {
+void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, GateCheck& gate, size_t index,
+              nlohmann::ordered_json& file, std::string& report_file) {
   const std::string& path = flags.files.inputs[index];
+  const size_t errors_before = console.num_errors();
   Stopwatch watch;
   std::string bytes;
   const std::unique_ptr<Module> loaded = load_bytes(console, flags, path, bytes);
@@ -425,7 +497,7 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   context.measure = memory->measure;
   context.costs = memory->costs;
   warn_of_doubts(console, shown_input(path), module, context.facts);
-  // Without a report the ideal peaks alone.
+  // Without a report, only ideal peaks are measured.
   const bool is_measured = wants_report || may_recompute(plan.pipeline);
   const PeakView peaks{memory->measure, !wants_report || !plan.memory.wants_allocator()};
   if (is_measured) report.before = measure_module(console, path, module, context, peaks);
@@ -438,7 +510,7 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   options.numerics = plan.numerics;
   options.stop_after = flags.stop_after;
   options.observer = [&](size_t step_index, const PipelineStep& step, const StepReport& done, const Module& now) {
-    tell_step(console, step, done);
+    log_step(console, step, done);
     print_graph_after(console, flags, path, step_index, step, done, now);
   };
   Result<RunReport> run = run_with_reproducer(module, plan.pipeline, options, context, bytes,
@@ -454,10 +526,8 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   if (run->has_stale_certificate) {
     Where where;
     where.file = shown_input(path);
-    console.warning(
-        "stale-certificate", where,
-        "what is certified in the file was proved of another graph: this one was changed afterwards; proofs "
-        "begin anew");
+    console.warning("stale-certificate", where,
+                    "the file's certificate is stale: the graph changed after it was proved; proving starts over");
   }
   if (!warn_of_remarks(console, flags, path, module, report.steps)) return;
   const std::vector<TagOutcome> outcomes = tag_outcomes(module);
@@ -474,20 +544,24 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   }
   if (flags.step && !add_step(console, module, flags, peaks, report.after)) return;
   report.analyses = context.facts.counts();
+  const std::string idle = is_measured ? idle_work(report.before, report.after) : "";
+  if (console.is_error(kIdleWork)) warn_of_idle_work(console, path, idle);
+  if (plan.has_gates()) check_gates(console, flags, plan, index, module, gate);
+  const bool is_refused = console.num_errors() > errors_before;  // by a limit or by --werror
   watch.lap();
   if (flags.raise_control_deps) raise_control_deps(module);
-  if (!write_products(console, flags, module, plan.products[index])) return;
+  if (!is_refused && !write_products(console, flags, module, plan.products[index])) return;
   report.times.write = watch.lap();
-  print_outcomes(console, flags, outcomes, plan.products[index].path);
+  print_outcomes(console, flags, outcomes, is_refused ? "-" : plan.products[index].path);
   deliver_report(console, flags, report, path, report_file);
-  if (is_measured) warn_of_idle_work(console, path, report.before, report.after);
+  if (!console.is_error(kIdleWork)) warn_of_idle_work(console, path, idle);  // the last line
   if (!console.wants_json()) return;
   file.update(opt_report_json(report, flags.timing ? Timing::kOn : Timing::kOff,
                               flags.explain ? Remarks::kListed : Remarks::kCounted));
   if (module.certificate.has_value()) file["certificate"] = certificate_json(module, *module.certificate);
 }
 
-// The parts of a step are read, and the whole is not written over one of them.
+// Checks the files of a step, and that the output does not overwrite one.
 Status check_parts(Console& console, const OptFlags& flags) {
   const Status inputs = check_inputs(flags.parts);
   const std::string& output = flags.files.output;
@@ -507,13 +581,15 @@ void run_opt(Console& console, const OptFlags& given) {
   const Result<OptPlan> plan = make_plan(console, flags);
   if (!plan.ok()) return console.error(plan.error());
   if (flags.split && (flags.files.output.empty() || flags.files.output == "-")) {
-    return console.error({ErrorCode::kUsage, "--split needs a file to name its files after", "give -o OUT.pb", {}});
+    return console.error({ErrorCode::kUsage, "--split needs an output file", "give -o OUT.pb", {}});
   }
   std::string report_file;
+  GateCheck gate(console, plan->memory, plan->gates);
   for_each_input(console, flags.files.inputs, [&](size_t i, nlohmann::ordered_json& file) {
-    optimize(console, flags, *plan, i, file, report_file);
+    optimize(console, flags, *plan, gate, i, file, report_file);
   });
-  if (report_file.empty()) return;  // nothing to report, and an old report is better than an empty one
+  if (plan->gates.updates()) gate.write_baseline();
+  if (report_file.empty()) return;  // nothing to report: an old report is better than an empty one
   const Status written = console.write_output(flags.files.report, report_file);
   if (!written.ok()) console.error(written.error());
 }
@@ -523,26 +599,23 @@ void run_opt(Console& console, const OptFlags& given) {
 CommandBody declare_opt(Options options) {
   const std::shared_ptr<OptFlags> flags = std::make_shared<OptFlags>();
   options.add("IN", flags->files.inputs, "graph files; '-' is standard input").type("IN").required();
-  options.flag("--step", flags->step,
-               std::string(kStepHelp) + ": one module is written, and reports have the peak of the step");
+  options.flag("--step", flags->step, std::string(kStepHelp) + "; writes one module, and reports give the step's peak");
   options
       .add("-o,--output", flags->files.output,
-           "where the graph goes: a file, a folder with '/' at its end, or '-' (default) for standard output")
+           "output file, folder (ending in '/'), or '-' for standard output (default)")
       .type("OUT");
   options.flag("--split", flags->split,
-               "write each graph that runs on its own to a file of its own: OUT.forward.pb and OUT.backward.pb after "
+               "write each graph that runs on its own to a separate file: OUT.forward.pb and OUT.backward.pb after "
                "partition");
   options
       .add("--passes", flags->passes,
-           "the pipeline, as in 'cse,sac{policy=per-op},remat,dce' (default: '" + std::string(default_pipeline_text()) +
-               "')")
+           "passes, as in 'cse,sac{policy=per-op},remat,dce' (default: '" + std::string(default_pipeline_text()) + "')")
       .type("PIPELINE");
-  options
-      .add("--format", flags->files.format, "form of the output: pb, fxg or json (default: by extension; fxg for '-')")
+  options.add("--format", flags->files.format, "output format: pb, fxg or json (default: by extension; fxg for '-')")
       .type("FORMAT");
   options
       .flag("--report{-}", flags->files.report,
-            "compare before and after: nodes, calls, peaks (all of them with --device), passes; to standard error, "
+            "compare nodes, calls, peaks (every peak with --device) and passes before and after; to standard error, "
             "or to FILE")
       .type("FILE");
   options.add("--print-after", flags->print_after, "print the graph to standard error after this pass; repeatable")
@@ -550,27 +623,29 @@ CommandBody declare_opt(Options options) {
       .one_each();
   options.flag("--print-after-change", flags->print_after_change,
                "print the graph to standard error after each pass that changed it");
-  options.add("--stop-after", flags->stop_after, "run only the first N passes: bisects a pipeline").type("N");
-  options.flag("--timing", flags->timing, "print the seconds each pass took, and include them in reports");
-  options.flag("--no-verify", flags->no_verify, "leave out the verifier after each pass, to measure passes alone");
+  options.add("--stop-after", flags->stop_after, "run only the first N passes, to bisect a pipeline").type("N");
+  options.flag("--timing", flags->timing, "print the seconds that each pass took, also in reports");
+  options.flag("--no-verify", flags->no_verify, "skip the verifier after each pass, to time passes alone");
   options.flag("--no-prove", flags->no_prove,
-               "leave out the proof, after each pass, that the graph computes the same: to measure passes alone");
+               "skip the proof, after each pass, that the graph computes the same, to time passes alone");
   options
       .add("--numerics", flags->numerics,
-           "how far passes may change results: exact (not a bit; default), reorders-reductions, changes-numerics")
+           "largest change of results that is allowed: exact (bitwise equal; default), reorders-reductions, "
+           "changes-numerics")
       .type("CLASS");
   options.flag("--no-reproducer", flags->no_reproducer,
-               "write no file that shows a mistake of fxopt: for runs under `fxopt reduce`");
-  options.flag("--explain", flags->explain, "print the remarks: what passes left alone, and why");
-  options.flag("--strict", flags->strict, "exit with 4, writing nothing, when a pass is not proved");
+               "write no reproducer after an internal error; for runs under `fxopt reduce`");
+  options.flag("--explain", flags->explain, "print the remarks: nodes that passes left unchanged, and the reasons");
+  options.flag("--strict", flags->strict, "exit with 4 and write nothing if a pass is not proved");
   options.flag(
       "--strict-tags", flags->strict_tags,
-      "exit with 4, writing nothing, when a tag was dropped or conflicts, a MUST_RECOMPUTE has no effect, a mark "
-      "(ap_must_save) was lost, or the graph has recompute tags and no backward; tags written by a policy are not "
+      "exit with 4 and write nothing if a tag was dropped or conflicts, a MUST_RECOMPUTE has no effect, a mark "
+      "(ap_must_save) was lost, or the graph has recompute tags but no backward; tags written by a policy are not "
       "checked");
   options.flag("--raise-control-deps", flags->raise_control_deps,
                "write control dependencies as PyTorch's control_deps op (see `fxopt help control-deps`)");
   declare_measure_flags(options, flags->memory);
+  declare_gate_flags(options, flags->gates);
   return [flags](Console& console) { run_opt(console, *flags); };
 }
 

@@ -1,4 +1,4 @@
-// fxopt passes: the registry, for people and as data.
+// fxopt passes: lists the registered passes, as text or JSON.
 
 #include "cli/report/passes.h"
 
@@ -37,7 +37,7 @@ void run_passes(Console& console, const std::vector<std::string>& names) {
 
 CommandBody declare_passes(Options options) {
   const std::shared_ptr<std::vector<std::string>> names = std::make_shared<std::vector<std::string>>();
-  options.add("NAME", *names, "passes to describe (default: list all of them)").type("PASS");
+  options.add("NAME", *names, "passes to describe (default: list all passes)").type("PASS");
   return [names](Console& console) { run_passes(console, *names); };
 }
 

@@ -23,9 +23,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::array kInterrupting = {SIGINT, SIGTERM, SIGHUP};
 volatile std::sig_atomic_t g_signal = 0;
-std::array<struct sigaction, kInterrupting.size()> g_before;  // what the signals did
+std::array<struct sigaction, kInterrupting.size()> g_before;  // the previous actions of the signals
 
-// The second one ends the process: what is being done may look for the first only now and then.
+// The second signal ends the process: the work in progress may check for the first only now and
+// then.
 extern "C" void note_signal(int signal) {
   if (g_signal != 0) {
     ::signal(signal, SIG_DFL);
@@ -34,7 +35,7 @@ extern "C" void note_signal(int signal) {
   g_signal = signal;
 }
 
-// What a child is started with.
+// The settings with which a child starts.
 class SpawnSettings {
  public:
   explicit SpawnSettings(ProcessOutput output) {
@@ -68,15 +69,15 @@ ProcessEnd end_of(int status) {
   return {ProcessEnd::Kind::kExited, WEXITSTATUS(status)};
 }
 
-// Ends all that a child has started, and waits for the child.
+// Ends every process that a child has started, and waits for the child.
 void kill_group(pid_t child) {
   ::kill(-child, SIGKILL);
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
-// Looks again and again, more rarely the longer it takes: that needs neither a thread nor a signal handler, and what
-// takes long is not delayed by more than a hundredth.
+// Polls, less often the longer the child runs. This needs neither a thread nor a signal handler,
+// and delays a long run by at most a hundredth.
 ProcessEnd wait_for(pid_t child, std::chrono::seconds timeout) {
   const Clock::time_point start = Clock::now();
   while (true) {

@@ -8,7 +8,7 @@
 
 namespace fxopt {
 
-// How a command ended.
+// The end of a command.
 struct ProcessEnd {
   enum class Kind : uint8_t { kExited, kSignalled, kTimedOut, kInterrupted };
   Kind kind = Kind::kExited;
@@ -21,27 +21,27 @@ std::string text_of(const ProcessEnd& end);
 
 enum class ProcessOutput : uint8_t { kDiscarded, kToStandardError };
 
-// Runs a command and waits for its end. `words` is the program, looked up in $PATH, and its arguments: no shell reads
-// them. Standard input is empty. The command has a process group of its own, which is killed as a whole after `timeout`
-// (zero: never) and when a Interrupts says that this process was asked to end. Error: kUsage when the program cannot be
-// run.
+// Runs a command and waits for its end. `words` is the program, looked up in $PATH, and its
+// arguments; no shell is involved. Standard input is empty. The command runs in its own process
+// group. The whole group is killed after `timeout` (zero: never), or if an Interrupts reports a
+// request to end this process. Error: kUsage if the program cannot be run.
 Result<ProcessEnd> run_process(const std::vector<std::string>& words, std::chrono::seconds timeout,
                                ProcessOutput output);
 
-// While one exists, the first SIGINT, SIGTERM or SIGHUP does not end this process: it is noted, so that temporary files can
-// go and results be saved first. One at a time.
+// While one exists, the first SIGINT, SIGTERM or SIGHUP does not end this process. It is recorded,
+// so that temporary files can be removed and results saved first. Only one may exist at a time.
 class Interrupts {
  public:
   Interrupts();
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
-  ~Interrupts();  // the signals do again what they did before
+  ~Interrupts();  // restores the previous actions of the signals
 
-  // The signal that came; 0 when none did.
+  // The received signal; 0 if none was received.
   static int signal();
 };
 
-// A folder for files that are nobody's product, in $TMPDIR or /tmp; removed with all in it.
+// A temporary folder in $TMPDIR or /tmp. It is removed with its content.
 class ScratchFolder {
  public:
   ScratchFolder(ScratchFolder&& other) noexcept;

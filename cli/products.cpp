@@ -32,8 +32,8 @@ Result<std::optional<Format>> parse_format(const std::string& text) {
     names.push_back(row.name);
   }
   return Error{ErrorCode::kUnknownFormat,
-               "'" + text + "' is not a form of a graph file",
-               suggestion(text, names, "the forms are pb, fxg and json"),
+               "'" + text + "' is not a graph file format",
+               suggestion(text, names, "the formats are pb, fxg and json"),
                {}};
 }
 
@@ -42,7 +42,7 @@ Result<Format> form_of(const std::string& path, std::optional<Format> format) {
   if (path == "-" || is_special_file(path)) return Format::kText;
   if (const std::optional<Format> by_name = format_of_path(path)) return *by_name;
   Error error{ErrorCode::kUnknownFormat,
-              "the form of this output cannot be told from its name",
+              "the format of this output cannot be derived from its name",
               "end the name in .pb, .fxg or .json, each also with .zst, or give --format",
               {}};
   error.where.file = path;
@@ -54,7 +54,7 @@ bool is_folder(const std::string& path) {
   return path.ends_with('/') || std::filesystem::is_directory(path, ignored);
 }
 
-// `name` with the extension of `format` in place of its own.
+// Replaces the extension of `name` by the one of `format`.
 std::string product_name(std::string name, std::optional<Format> format) {
   if (!format.has_value()) return name;
   if (name.ends_with(".zst")) name.resize(name.size() - 4);
@@ -72,14 +72,14 @@ Result<std::vector<std::string>> paths_in_folder(const FileFlags& flags, std::op
   for (size_t i = 0; i < names.size(); ++i) {
     if (flags.inputs[i] == "-") {
       return usage_error("standard input has no name, so no file in '" + flags.output + "' can be named after it",
-                         "read it in a call of its own, with -o FILE");
+                         "read it in a separate call, with -o FILE");
     }
-    // Reading a folder fails and says so, and nothing is written for it: any form will do.
+    // Reading a folder fails with its own error and writes nothing, so any format will do.
     const std::optional<Format> form = is_folder(flags.inputs[i]) ? Format::kPb : format;
     const std::string name = product_name(names[i], form);
     if (!seen.insert(name).second) {
       return usage_error("two inputs would be written to '" + name + "' in '" + flags.output + "'",
-                         "give each input once, and in one form");
+                         "give each input once, and in one format");
     }
     paths.push_back((std::filesystem::path(flags.output) / name).string());
   }
@@ -95,11 +95,11 @@ Result<std::vector<std::string>> product_paths(const Console& console, const Fil
     return std::vector<std::string>(flags.inputs.size(), path);
   }
   const std::string meant = console.misread_hint();
-  return usage_error("several inputs need a folder to go to",
+  return usage_error("several inputs need an output folder",
                      meant.empty() ? "give -o FOLDER/, with the '/'" : meant + "; else give -o FOLDER/, with the '/'");
 }
 
-// Everything one call reads and writes, each file once.
+// Every file that one call reads or writes, once.
 class Overlaps {
  public:
   explicit Overlaps(const std::vector<std::string>& inputs) {
@@ -108,7 +108,7 @@ class Overlaps {
     }
   }
 
-  // `flag` is how the user wrote it; `own_input` may be written over.
+  // `flag` is the option as the user wrote it. The input `own_input` may be overwritten.
   Status add(const std::string& flag, const std::string& path, std::optional<size_t> own_input = std::nullopt) {
     if (path.empty() || path == "-" || is_special_file(path)) return ok_status();
     const std::string identity = file_identity(path);
@@ -120,8 +120,8 @@ class Overlaps {
     }
     const auto& [place, is_new] = products_.emplace(identity, flag);
     if (is_new) return ok_status();
-    return usage_error(place->second + " and " + flag + " are the same file, and one would overwrite the other",
-                       "give each of them a file of its own");
+    return usage_error(place->second + " and " + flag + " are the same file, so one would overwrite the other",
+                       "name two different files");
   }
 
  private:
@@ -130,7 +130,7 @@ class Overlaps {
   std::map<std::string, std::string> products_;
 };
 
-// That a file can be written there, before the work starts.
+// Checks before the work starts that a file can be written there.
 Status check_folder(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   if (is_folder(path))
@@ -141,7 +141,7 @@ Status check_folder(const std::string& path) {
 
 Status check_envelope(Console& console, Overlaps& overlaps) {
   const Status json = overlaps.add("--json=" + console.json_path(), console.json_path());
-  if (!json.ok()) console.withhold_envelope();  // it would go where the product goes
+  if (!json.ok()) console.withhold_envelope();  // it would go to the place of the product
   return json;
 }
 
@@ -203,7 +203,7 @@ Result<std::vector<Product>> plan_products(Console& console, const FileFlags& fl
   if (!flags.output.empty() && is_folder(flags.output)) {
     const Status folder = make_folder(flags.output);
     if (!folder.ok()) return folder.error();
-    for (const Product& product : products) {  // of files that keep a part of theirs
+    for (const Product& product : products) {  // a file may keep part of its path below the folder
       const Status made = make_folder(std::filesystem::path(product.path).parent_path().string());
       if (!made.ok()) return made.error();
     }

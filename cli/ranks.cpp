@@ -1,4 +1,4 @@
-// fxopt ranks: whether the collectives that the ranks of a job issue fit together.
+// fxopt ranks: checks that the collectives issued by the ranks of a job match.
 
 #include "ir/ranks/ranks.h"
 
@@ -21,7 +21,7 @@
 namespace fxopt {
 namespace {
 
-constexpr size_t kMaxRows = 32;  // of groups that are printed
+constexpr size_t kMaxRows = 32;  // printed groups
 constexpr size_t kMaxErrors = 20;
 
 struct RanksFlags {
@@ -33,7 +33,8 @@ std::string_view kind_word(RankConflict::Kind kind) {
   return kWords[static_cast<size_t>(kind)];
 }
 
-// The rank that a file says it is of, else its place among the inputs.
+// Reads the traces. A rank is the one recorded in the file, else the file's position among the
+// inputs.
 std::vector<RankTrace> read_traces(Console& console, const RanksFlags& flags) {
   std::vector<RankTrace> traces;
   std::map<int64_t, std::string> files;
@@ -61,7 +62,7 @@ std::vector<RankTrace> read_traces(Console& console, const RanksFlags& flags) {
   if (unsaid > 0 && flags.inputs.size() > 1) {
     console.warning("rank-by-place", {},
                     count_text(unsaid, "file") + " of " + std::to_string(flags.inputs.size()) +
-                        " do not say which rank they are of: it is taken from the order of the files, from 0");
+                        " without a recorded rank: ranks follow the order of the files, from 0");
   }
   std::sort(traces.begin(), traces.end(), [](const RankTrace& a, const RankTrace& b) { return a.rank < b.rank; });
   return traces;
@@ -77,7 +78,7 @@ void print_groups(std::ostream& out, const RankReport& report) {
                format_numbers(row.group.ranks), format_numbers(row.missing)});
   }
   table.print(out);
-  if (rows > kMaxRows) out << "  " << rows - kMaxRows << " more groups, which --json lists\n";
+  if (rows > kMaxRows) out << "  " << rows - kMaxRows << " more groups; --json lists all\n";
 }
 
 void add_json(nlohmann::ordered_json& result, const RankReport& report) {
@@ -107,7 +108,7 @@ void say_conflicts(Console& console, const RankReport& report) {
   }
 }
 
-// What was not looked at.
+// Warns of calls and ranks that were not compared.
 void say_limits(Console& console, const std::vector<RankTrace>& traces, const RankReport& report) {
   size_t unknown = 0, hidden = 0;
   for (const RankTrace& trace : traces) {
@@ -116,10 +117,10 @@ void say_limits(Console& console, const std::vector<RankTrace>& traces, const Ra
   }
   if (unknown > 0) {
     console.warning("unlisted-groups", {},
-                    count_text(unknown, "call") + " on groups that are not listed, or cannot be told: not compared");
+                    count_text(unknown, "call") + " not compared: the group is not listed or not known");
   }
   if (hidden > 0) {
-    console.warning("hidden-calls", {}, count_text(hidden, "call") + " in graphs that nodes run: not looked at");
+    console.warning("hidden-calls", {}, count_text(hidden, "call") + " not compared: in subgraphs that nodes run");
   }
   std::set<int64_t> missing;
   for (const RankReport::Row& row : report.rows) missing.insert(row.missing.begin(), row.missing.end());
@@ -127,7 +128,7 @@ void say_limits(Console& console, const std::vector<RankTrace>& traces, const Ra
   const std::vector<int64_t> ranks(missing.begin(), missing.end());
   console.warning("without-file", {},
                   count_text(ranks.size(), "rank") + " of these groups without a file: " + format_numbers(ranks) +
-                      (traces.size() == 1 ? " (of one file the calls are told, and whether each is waited for)" : ""));
+                      (traces.size() == 1 ? " (a single file is checked only for missing waits)" : ""));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// fxopt reduce: makes a failing graph, and the pipeline it fails with, small; a command says whether it still fails.
+// fxopt reduce: shrinks a failing graph, and the pipeline with which it fails. A command decides
+// whether a smaller graph still fails.
 
 #include "passes/reduce/reduce.h"
 
@@ -28,18 +29,19 @@ namespace {
 
 constexpr std::string_view kGraphPlace = "{}";
 constexpr std::string_view kPassesPlace = "{passes}";
-constexpr int kCannotRun = 126;  // what shells exit with when a program does not start
+constexpr int kCannotRun = 126;  // exit status of shells for a program that does not start
 constexpr int kNotFound = 127;
 
 constexpr std::string_view kFooter =
-    R"(COMMAND is run for each smaller graph. It is given the path of the graph, a text file, in place of each
-{}, or as its last argument, and the pipeline in place of each {passes}. No shell reads it; one that
-COMMAND starts needs quotes: sh -c 'fxopt opt {} --passes "{passes}" | grep -q mm_1'.
+    R"(COMMAND runs once for each smaller graph. Each {} in it is replaced by the path of the graph, a text
+file; without {}, the path is the last argument. Each {passes} is replaced by the pipeline. COMMAND is
+not read by a shell. To use a shell, quote its script:
+sh -c 'fxopt opt {} --passes "{passes}" | grep -q mm_1'
 
-A graph is interesting when COMMAND ends as it does for IN: with the same exit status, or by the same
-signal. --exit asks for another end. OUT is the smallest interesting graph found. It passes the verifier,
-as every graph does that COMMAND is given, but need not compute what IN computes. With -v, standard error
-also shows what COMMAND prints.
+A graph is interesting if COMMAND ends as it does for IN: with the same exit status, or by the same
+signal. --exit asks for another end. OUT is the smallest interesting graph found. It passes the
+verifier, as does every graph given to COMMAND, but need not compute the same as IN. With -v, standard
+error also shows the output of COMMAND.
 
   fxopt reduce bad.fxg -o small.fxg --passes cse,remat,dce --
       fxopt opt {} -o /dev/null --passes {passes} --no-reproducer)";
@@ -50,7 +52,7 @@ struct ReduceFlags {
   std::string exit;
   size_t timeout = 60;
   size_t max_runs = SIZE_MAX;
-  bool verbose = false;  // show what COMMAND prints
+  bool verbose = false;  // show the output of COMMAND
   std::vector<std::string> command;
 };
 
@@ -65,8 +67,8 @@ Status check_flags(const ReduceFlags& flags) {
     return usage_error("COMMAND has {passes}, but no pipeline is given", "give it with --passes PIPELINE");
   }
   if (!wants_passes && flags.passes.has_value()) {
-    return usage_error("--passes gives a pipeline that COMMAND does not read",
-                       "write {passes} where COMMAND takes it, or leave --passes out");
+    return usage_error("--passes gives a pipeline that COMMAND does not use",
+                       "write {passes} in COMMAND, or omit --passes");
   }
   const std::string& exit = flags.exit;
   const bool is_status = is_count(exit) && parse_int64(exit).value_or(256) < 256;
@@ -77,7 +79,7 @@ Status check_flags(const ReduceFlags& flags) {
                {}};
 }
 
-// What --exit asks for, in words.
+// The end that --exit asks for, in words.
 std::string wanted_text(const std::string& exit) {
   return is_count(exit) ? "exit status " + exit : exit == "nonzero" ? "a nonzero exit status" : "a " + exit;
 }
@@ -96,7 +98,7 @@ bool is_wanted(const std::string& exit, const ProcessEnd& end) {
   return false;
 }
 
-// COMMAND, run for one case after another in a folder of its own.
+// Runs COMMAND for one case after another, in a folder of its own.
 class Command {
  public:
   Command(const ReduceFlags& flags, const ScratchFolder& folder)
@@ -144,7 +146,7 @@ class Command {
 
 bool is_terminal(const std::ostream& stream) { return &stream == &std::cerr && ::isatty(STDERR_FILENO) == 1; }
 
-// One line that is written over, on a terminal only.
+// A progress line that is overwritten in place, shown only on a terminal.
 class Progress {
  public:
   Progress(Console& console, bool is_shown) : console_(console), is_shown_(is_shown) {}
@@ -185,7 +187,7 @@ class Reduce {
   }
 
  private:
-  // IN must be interesting itself, and the way it is may be what is looked for.
+  // Checks that IN itself is interesting, and records how COMMAND ends for it.
   Status judge_input() {
     const Result<ProcessEnd> end = command_.run(best_);
     if (!end.ok()) return end.error();
@@ -194,23 +196,23 @@ class Reduce {
     if (!flags_.exit.empty()) {
       if (end->kind == ProcessEnd::Kind::kInterrupted || is_wanted(flags_.exit, *end)) return ok_status();
       return usage_error(ended + ", which is not interesting: --exit asks for " + wanted_text(flags_.exit),
-                         "check COMMAND with -v, which shows what it prints; the graph is given as text");
+                         "check COMMAND with -v, which shows its output; the graph is given as text");
     }
     if (end->kind == ProcessEnd::Kind::kTimedOut) {
       return usage_error("COMMAND does not end within " + std::to_string(flags_.timeout) + " s for '" +
                              flags_.files.inputs.front() + "'",
-                         "give --timeout more seconds, or --exit timeout when that is what to look for");
+                         "raise --timeout, or give --exit timeout if a timeout is the failure");
     }
     if (end->kind == ProcessEnd::Kind::kExited && end->number == 0) {
       console_.warning("passes-on-input", {},
-                       "COMMAND does not fail for IN, so graphs for which it exits with 0 are kept; --exit 0 says that "
-                       "this is meant");
+                       "COMMAND does not fail for IN, so graphs for which it exits with 0 are kept; --exit 0 confirms "
+                       "this");
     }
     const bool is_not_run =
         end->kind == ProcessEnd::Kind::kExited && (end->number == kCannotRun || end->number == kNotFound);
     if (!is_not_run) return ok_status();
     return usage_error(ended + ": a program that it runs cannot be found or started",
-                       "check COMMAND with -v, or give --exit " + std::to_string(end->number) + " when that is meant");
+                       "check COMMAND with -v, or give --exit " + std::to_string(end->number) + " if that is meant");
   }
 
   Result<ReduceReport> search() {
@@ -243,7 +245,7 @@ class Reduce {
     std::ostream& notes = console_.notes();
     notes << "reduced " << nodes_before_ << " nodes to " << report.nodes << " in " << command_.runs()
           << " runs, interesting by " << (flags_.exit.empty() ? text_of(wanted_) : wanted_text(flags_.exit));
-    if (!stopped.empty()) notes << "; stopped early (" << stopped << "), more may go";
+    if (!stopped.empty()) notes << "; stopped early (" << stopped << "); a longer run may remove more";
     notes << '\n';
     if (best_.passes.has_value()) notes << "passes: " << printable_line(*best_.passes) << '\n';
     nlohmann::ordered_json& result = console_.result();
@@ -289,19 +291,19 @@ CommandBody declare_reduce(Options options) {
   const std::shared_ptr<ReduceFlags> flags = std::make_shared<ReduceFlags>();
   flags->files.inputs.resize(1);
   options.add("IN", flags->files.inputs.front(), "a graph file; '-' is standard input").type("IN").required();
-  options.add("COMMAND", flags->command, "a command after '--' whose exit status says whether the graph still fails")
+  options.add("COMMAND", flags->command, "a command after '--' whose exit status decides whether a graph still fails")
       .type("COMMAND")
       .required();
-  options.add("-o,--output", flags->files.output, "where the graph goes, as text unless it ends in .pb or .json")
+  options.add("-o,--output", flags->files.output, "output file, as text unless its name ends in .pb or .json")
       .type("OUT");
-  options.add("--passes", flags->passes, "a pipeline that is reduced as well; COMMAND reads it as {passes}")
+  options.add("--passes", flags->passes, "pipeline to reduce with the graph; COMMAND takes it as {passes}")
       .type("PIPELINE");
   options
       .add("--exit", flags->exit,
-           "how COMMAND ends for an interesting graph: a status, nonzero, signal or timeout (default: as for IN)")
+           "how COMMAND ends for a failing graph: a status, nonzero, signal or timeout (default: as for IN)")
       .type("STATUS");
   options.add("--timeout", flags->timeout, "end a run of COMMAND after N seconds, 0: never (default: 60)").type("N");
-  options.add("--max-runs", flags->max_runs, "run COMMAND at most N times, and take the smallest graph so far")
+  options.add("--max-runs", flags->max_runs, "run COMMAND at most N times, and keep the smallest graph so far")
       .type("N");
   options.footer(std::string(kFooter));
   return [flags](Console& console) {
@@ -312,7 +314,7 @@ CommandBody declare_reduce(Options options) {
       run_reduce(console, *flags);
       signal = Interrupts::signal();
     }
-    if (signal != 0) std::raise(signal);  // what asked this process to end is told that it did
+    if (signal != 0) std::raise(signal);  // the sender of the signal sees that it ended this process
   };
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 struct Snapshot {
   std::string text;      // the graph
-  std::string pipeline;  // what is left to run
+  std::string pipeline;  // the passes left to run
 };
 
 Pipeline steps_from(const Pipeline& pipeline, size_t first) {
@@ -29,7 +29,7 @@ Pipeline steps_from(const Pipeline& pipeline, size_t first) {
   return rest;
 }
 
-// The graph before step `failing`; nothing when the steps before do not run again.
+// The graph before step `failing`; nothing if the steps before it cannot be run again.
 std::string graph_before(std::string_view bytes, const Pipeline& pipeline, size_t failing) {
   const Result<std::unique_ptr<Module>> module = parse_module(bytes, format_of_bytes(bytes), "input");
   if (!module.ok() || !prepare(**module).broken.empty()) return {};
@@ -59,27 +59,28 @@ std::string hex(uint64_t value) {
 
 bool is_proof(ErrorCode code) { return code == ErrorCode::kNotEquivalent || code == ErrorCode::kNotProved; }
 
-// Of the verifier and of the prover.
+// True for errors of the verifier and of the prover.
 bool is_mistake(ErrorCode code) {
   return (code >= ErrorCode::kVerifyStructure && code <= ErrorCode::kVerifyReference) || is_proof(code);
 }
 
-// The command that makes a failing graph small. `path` is a word of a shell.
+// The command that reduces a failing graph. `path` is a word of a shell.
 std::string reduce_command(const std::string& path, const std::string& passes) {
   return "fxopt reduce " + path + " -o reduced.fxg --passes " + shell_quoted(printable_line(passes)) +
          " -- fxopt opt {} -o /dev/null --passes {passes} --no-reproducer";
 }
 
-// What the verifier says of a pass is said with a reproducer, and with more; what the prover has found is not.
+// The verifier's hint is replaced, because the reproducer hint covers it. The prover's finding is
+// kept.
 std::string kept_hint(const Error& error) {
-  return is_proof(error.code) ? error.hint + "; if you know that it is right all the same, --no-prove; " : "";
+  return is_proof(error.code) ? error.hint + "; if you know that the result is right, give --no-prove; " : "";
 }
 
 void add_reproducer(Error& error, std::string_view bytes, const Pipeline& pipeline, size_t failing) {
   const std::string mistake = kept_hint(error) + "this is a mistake in fxopt; ";
   const Result<ReproducerFile> file = write_reproducer(bytes, pipeline, failing);
   if (file.ok()) {
-    error.hint = mistake + "please report it with the reproducer '" + file->path + "', made small by `" +
+    error.hint = mistake + "please report it with the reproducer '" + file->path + "', which can be reduced by `" +
                  reduce_command(shell_quoted(file->path), file->passes) + "`";
   } else {
     error.hint = mistake + "no reproducer could be written (" + file.error().message +

@@ -1,4 +1,4 @@
-// fxopt run: executes a training step, or says what executing it would take.
+// fxopt run: executes a training step, or only plans it.
 
 #include <memory>
 #include <optional>
@@ -60,8 +60,8 @@ class Run {
     if (!added_gradients.empty()) {
       return fail({ErrorCode::kUnsupportedGraph,
                    "the gradient %" + added_gradients.front() +
-                       " is added to that of an earlier run of the graph, and `fxopt run` adds none",
-                   "run one micro-batch; `fxopt mem --step` and --dry-run take the step as it is",
+                       " accumulates into that of an earlier run of the graph, which `fxopt run` does not support",
+                   "run one micro-batch; `fxopt mem --step` and --dry-run accept the whole step",
                    {}});
     }
     if (!report_missing(console_, view, shown))
@@ -75,14 +75,15 @@ class Run {
     console_.error(error);
   }
 
-  // Each guard that the file has must hold for the symbols' values; one that cannot be evaluated is left alone.
+  // Each guard of the file must hold for the symbols' values. A guard that cannot be evaluated is
+  // skipped.
   Status check_guards(const SymbolValues& known) const {
     for (const Assertion& guard : module_->assertions) {
       const std::optional<int64_t> holds = module_->exprs.evaluate(guard.condition.id, known);
       if (!holds.has_value() || *holds != 0) continue;
       return Error{ErrorCode::kBadInput,
                    "the guard " + module_->exprs.to_string(guard.condition.id) + " does not hold for these inputs",
-                   "the graph was traced for others: " + std::string(module_->text(guard.message)),
+                   "the graph was traced for other inputs: " + std::string(module_->text(guard.message)),
                    {}};
     }
     return ok_status();
@@ -100,7 +101,8 @@ class Run {
   const Module* module_ = nullptr;
 };
 
-// A plan without a device has collectives on a second stream; a GPU runs what is independent on as many as it is given.
+// A plan without a device puts collectives on a second stream. A GPU runs independent nodes on as
+// many streams as it is given.
 Status check_streams(const RunFlags& flags) {
   const bool is_plan = flags.dry_run || flags.print_plan;
   const uint32_t most = is_plan ? 2 : flags.step.target.device == "cpu" ? 1 : 8;
@@ -108,11 +110,11 @@ Status check_streams(const RunFlags& flags) {
   return Error{ErrorCode::kBadOptionValue,
                "--streams takes " + std::string(most == 1 ? "1 on the CPU" : "1 to " + std::to_string(most)) +
                    ", not " + std::to_string(flags.streams),
-               is_plan ? "2 has collectives on a stream of their own" : "",
+               is_plan ? "2 puts collectives on a second stream" : "",
                {}};
 }
 
-// Files that the run reads, and those that it writes: none goes over another.
+// Fails if an output file would overwrite a file that the run reads, or another output.
 Status check_files(Console& console, const RunFlags& flags) {
   const RunStepFlags& step = flags.step;
   std::vector<std::string> read = flags.inputs;
@@ -129,7 +131,7 @@ Status check_files(Console& console, const RunFlags& flags) {
       {{"--output", step.output}, {"--save-draws", step.save_draws}, {"--write-measurement", step.write_measurement}});
 }
 
-// A plan without a run takes none of the options of a run.
+// Refuses the options of a run if only a plan is made.
 Status check_plan_flags(const RunFlags& flags, const std::vector<Option>& of_runs) {
   if (!flags.dry_run && !flags.print_plan) return ok_status();
   const std::string plan = flags.dry_run ? "--dry-run" : "--print-plan";
@@ -137,66 +139,62 @@ Status check_plan_flags(const RunFlags& flags, const std::vector<Option>& of_run
     if (!option.is_given()) continue;
     const bool is_device = option.name() == "--device";
     return Error{ErrorCode::kBadOptionValue,
-                 option.name() + " is of a run, and " + plan + " runs nothing",
+                 option.name() + " needs a run, but " + plan + " runs nothing",
                  is_device ? "a plan is the same for all devices" : "leave out " + plan,
                  {}};
   }
   return ok_status();
 }
 
-// The options of a run.
+// Declares the options of a run and returns them.
 std::vector<Option> declare_step(Options& options, RunStepFlags& step) {
   return {
-      options.add("--inputs", step.inputs, "tensors by the names of inputs, or of parameters; repeatable")
+      options.add("--inputs", step.inputs, "input tensors, by the name of the input or parameter; repeatable")
           .type("F.safetensors")
           .one_each(),
       options.add("--input", step.input, "one input: FILE.npy, FILE.safetensors:KEY, or a number; repeatable")
           .type("NAME=VALUE")
           .one_each(),
-      options.add("--state", step.state, "parameters and buffers by the model's names; never written")
+      options.add("--state", step.state, "parameters and buffers, by their names in the model; never written")
           .type("F.safetensors"),
-      options.add("--fill", step.fill, "inputs that are not given: random, ramp, zeros or ones").type("HOW"),
-      options.add("--seed", step.seed, "of draws and of --fill random (default: 0)").type("N"),
-      options.add("--draws", step.draws, "masks of dropout by node, in place of draws by slot").type("F.safetensors"),
+      options.add("--fill", step.fill, "values of inputs that are not given: random, ramp, zeros or ones").type("HOW"),
+      options.add("--seed", step.seed, "seed of random draws and of --fill random (default: 0)").type("N"),
+      options.add("--draws", step.draws, "dropout masks by node, instead of draws by slot").type("F.safetensors"),
       options.add("--save-draws", step.save_draws, "write the mask that each node drew").type("F.safetensors"),
-      options.add("--output", step.output, "write outputs, and what --save names").type("F.safetensors"),
-      options.add("--save", step.save, "keep the results of a node for --output; repeatable").type("NODE").one_each(),
-      options.add("--expect", step.expect, "compare outputs with the tensors of their names (exit 4)")
+      options.add("--output", step.output, "write the outputs, and the results named by --save").type("F.safetensors"),
+      options.add("--save", step.save, "also write a node's results to --output; repeatable").type("NODE").one_each(),
+      options.add("--expect", step.expect, "compare outputs with the tensors of the same names (exit 4 if they differ)")
           .type("F.safetensors"),
       options
           .add("--tolerance", step.tolerance,
-               "bitwise, auto, RTOL,ATOL or ulp:N (default: auto: by distance from float64)")
+               "for --expect: bitwise, RTOL,ATOL, ulp:N, or auto, by distance from float64 (default)")
           .type("T"),
-      options
-          .add("--repeat", step.repeat, "timed runs, each from the same inputs; their bits are compared (default: 1)")
+      options.add("--repeat", step.repeat, "number of timed runs from the same inputs, compared bitwise (default: 1)")
           .type("N"),
-      options.add("--warmup", step.warmup, "runs before them (default: 0; 1 where nodes are timed)").type("N"),
-      options.add("--threads", step.target.threads, "threads (default: as many as processors)").type("N"),
+      options.add("--warmup", step.warmup, "runs before the timed ones (default: 0; 1 if nodes are timed)").type("N"),
+      options.add("--threads", step.target.threads, "number of threads (default: one per processor)").type("N"),
       options
           .add("--memory", step.target.memory,
-               "arena: planned offsets (default); allocator: the caching allocator; blocks: the system's")
+               "arena: planned offsets (default); allocator: the caching allocator; blocks: the system allocator")
           .type("HOW"),
       options
           .add("--alloc-conf", step.target.alloc_conf,
-               "settings of the caching allocator, as PYTORCH_ALLOC_CONF has them")
+               "settings of the caching allocator, in PYTORCH_ALLOC_CONF syntax")
           .type("TEXT"),
-      options.add("--device", step.target.device, "cpu, or cuda[:N]: a GPU, by a plugin (default: cpu)").type("DEVICE"),
+      options.add("--device", step.target.device, "cpu (default), or cuda[:N]: a GPU, through a plugin").type("DEVICE"),
       options
           .add("--plugin", step.target.plugin,
-               "the plugin (default: libfxopt_cuda.so of $FXOPT_PLUGIN_PATH, or beside fxopt)")
+               "plugin file (default: libfxopt_cuda.so in a folder of $FXOPT_PLUGIN_PATH, or beside fxopt)")
           .type("FILE"),
-      options.flag("--per-node", step.per_node, "run once more, each node alone, and print what nodes took"),
-      options.add("--top", step.top, "with --per-node: lines of each table (default: 10)").type("N"),
-      options.add("--profile", step.profile, "a device profile, such as h100, that predicts what nodes take")
-          .type("NAME"),
-      options
-          .add("--write-measurement", step.write_measurement,
-               "write what nodes took, for --measurement of mem and diff")
+      options.flag("--per-node", step.per_node, "run once more, one node at a time, and print the time of each node"),
+      options.add("--top", step.top, "with --per-node: rows of each table (default: 10)").type("N"),
+      options.add("--profile", step.profile, "device profile, such as h100, that predicts node times").type("NAME"),
+      options.add("--write-measurement", step.write_measurement, "write node times, for --measurement of mem and diff")
           .type("F.json"),
-      options.add("--debug", step.target.debug, "memory: guards around storages, NaNs in what nobody has").type("WHAT"),
+      options.add("--debug", step.target.debug, "memory: guards around storages, NaNs in free memory").type("WHAT"),
       options
           .add("--isa", step.target.isa,
-               "base, avx2 or avx512; the bits are the same (default: $FXOPT_ISA, else the widest)")
+               "base, avx2 or avx512; results are bitwise equal (default: $FXOPT_ISA, else the widest)")
           .type("ISA"),
   };
 }
@@ -205,11 +203,11 @@ std::vector<Option> declare_step(Options& options, RunStepFlags& step) {
 
 CommandBody declare_run(Options options) {
   const std::shared_ptr<RunFlags> flags = std::make_shared<RunFlags>();
-  options.add("IN", flags->inputs, "graph files that are one step; '-' is standard input").type("IN").required();
+  options.add("IN", flags->inputs, "graph files that form one step; '-' is standard input").type("IN").required();
   options.flag("--dry-run", flags->dry_run,
-               "make the plan and run nothing: steps, bytes, operators that fxopt cannot execute (exit 8)");
-  options.flag("--print-plan", flags->print_plan, "print the plan and where its storages lie, and run nothing");
-  options.add("--streams", flags->streams, "1; --dry-run takes 2: collectives on their own; a GPU up to 8 (default: 1)")
+               "plan without running: print steps, bytes and the operators that fxopt cannot execute (exit 8)");
+  options.flag("--print-plan", flags->print_plan, "print the plan with the offset of each storage, and run nothing");
+  options.add("--streams", flags->streams, "1 (default); on a GPU up to 8; with --dry-run 2, one for collectives")
       .type("N");
   options
       .add("--symbol", flags->symbols, "a symbol's value: a number, min or max; repeatable (default: the file's hint)")

@@ -14,7 +14,8 @@
 namespace fxopt {
 namespace {
 
-constexpr int64_t kMostKept = int64_t{2} << 30;  // bytes of nodes that are compared with float64
+// largest results of nodes, in bytes, that are compared with float64
+constexpr int64_t kMostKept = int64_t{2} << 30;
 constexpr size_t kShownSuspects = 5;
 constexpr size_t kShownValues = 10;
 
@@ -54,7 +55,7 @@ Status RunComparison::compare(const std::vector<const NamedTensor*>& values, con
   if (known.empty()) {
     return Error{ErrorCode::kBadInput,
                  facts_.flags.expect + " has none of the outputs",
-                 "`fxopt run --output` shows what they are called",
+                 "`fxopt run --output` writes them under their names",
                  {}};
   }
   Reference reference;
@@ -80,7 +81,7 @@ Status RunComparison::compare(const std::vector<const NamedTensor*>& values, con
   if (wrong == known.size() && misshapen_ == 0) print_made_up();
   console_.product() << lines_;
   if (shown_ > kShownValues)
-    console_.product() << "  and " << count_text(shown_ - kShownValues, "value") << " more, which --json lists\n";
+    console_.product() << "  and " << count_text(shown_ - kShownValues, "value") << " more; --json lists all\n";
   if (misshapen_ < wrong) {
     print_suspects(compared);
     if (const Status status = print_far_step(); !status.ok()) return status;
@@ -92,7 +93,7 @@ Status RunComparison::compare(const std::vector<const NamedTensor*>& values, con
                {}};
 }
 
-// The step in float64, with its inputs as they were.
+// Prepares the step in float64, with its original inputs.
 Result<std::unique_ptr<Program>> RunComparison::prepare_in_float64() {
   const ScalarValues& values = facts_.inputs.values();
   wide_plan_ = widen(plan_, values);
@@ -121,7 +122,7 @@ Result<RunComparison::Reference> RunComparison::run_in_float64(const std::vector
   return reference;
 }
 
-// Whether the value is as expected; what is wrong with it goes into the lines.
+// True if the value is as expected. Differences are added to `lines_`.
 bool RunComparison::compare_value(const NamedTensor& value, const SafetensorsTensor& expected,
                                   const Reference& reference) {
   nlohmann::ordered_json& list = console_.result()["comparison"];
@@ -156,7 +157,7 @@ bool RunComparison::compare_value(const NamedTensor& value, const SafetensorsTen
   return false;
 }
 
-// Values without a partner are not part of the verdict.
+// Counts the values without a counterpart, which do not affect the verdict.
 void RunComparison::print_uncompared(const std::vector<const NamedTensor*>& values,
                                      const std::vector<const NamedTensor*>& known, const SafetensorsFile& expected) {
   std::set<std::string_view> names;
@@ -170,7 +171,7 @@ void RunComparison::print_uncompared(const std::vector<const NamedTensor*>& valu
                      << count_text(tensors, "tensor") << " of the file that the step lacks\n";
 }
 
-// Where nothing agrees, the two runs may have been given different things.
+// If no value agrees, the two runs may have had different inputs or draws.
 void RunComparison::print_made_up() {
   const size_t made_up = facts_.inputs.bound().num_made_up();
   const bool has_draws = plan_.num_draws > 0 && !facts_.inputs.has_draws();
@@ -178,10 +179,11 @@ void RunComparison::print_made_up() {
   const std::string inputs = made_up == 0 ? "" : count_text(made_up, "input") + " made up by --fill";
   const std::string draws = has_draws ? "draws" : "";
   console_.product() << "  no value agrees: " << inputs << (made_up > 0 && has_draws ? " and " : "") << draws
-                     << " depend on --seed " << facts_.flags.seed << "; is the file from a run with the same?\n";
+                     << " depend on --seed " << facts_.flags.seed << "; was the file made with the same seed?\n";
 }
 
-// Runs the step again, beside itself in float64: where outputs alone leave many suspects, this names a kernel that is wrong in one type.
+// Runs the step again beside a float64 copy. If outputs leave many suspects, this finds a kernel
+// that is wrong in one type.
 Status RunComparison::print_far_step() {
   const int64_t bytes = bytes_of_results(plan_, facts_.inputs.values());
   if (bytes > kMostKept) {
@@ -195,12 +197,12 @@ Status RunComparison::print_far_step() {
   if (!found.ok()) return found.error();
   if (!found->has_value()) {
     console_.product()
-        << "  every node is near its float64: a mistake would be in both types, or in what is expected\n";
+        << "  every node is close to its float64 result: an error must be in both types, or in the expected values\n";
     return ok_status();
   }
   const std::string name(text_at(plan_, plan_.nodes[plan_.steps[**found].node].name));
   console_.result()["first_far_from_float64"] = name;
-  console_.product() << "  first node that is far from itself in float64: %" << printable_line(name) << '\n';
+  console_.product() << "  first node far from its float64 result: %" << printable_line(name) << '\n';
   return ok_status();
 }
 
@@ -215,7 +217,7 @@ void RunComparison::print_suspects(const std::vector<Compared>& compared) {
   }
   console_.result()["suspects"] = std::move(list);
   if (steps.empty()) {
-    console_.product() << "  suspects: no one step explains all that differs\n";
+    console_.product() << "  suspects: no single step explains every difference\n";
   } else {
     console_.product() << "  suspects, the likeliest first: " << names
                        << (steps.size() > kShownSuspects

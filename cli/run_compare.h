@@ -21,17 +21,18 @@ namespace fxopt {
 
 class Console;
 
-// What --expect asks: the values of a run beside those of a file, what one mistake could be in where they differ, and the first
-// node that is far from itself in float64.
+// Implements --expect: compares the values of a run with those of a file. If they differ, finds the
+// steps that could explain it, and the first node far from its float64 result.
 class RunComparison {
  public:
-  // All arguments outlive the object. `options` makes the options of another run of the step, with memory of the caller's storages.
-  // `program` has run.
+  // All arguments outlive the object. `options` returns the options of another run of the step,
+  // with memory for the caller's storages. `program` has run.
   RunComparison(Console& console, const RunFacts& facts, RunTarget& target, Program& program,
                 std::function<ExecuteOptions(const std::vector<void*>&)> options);
 
-  // `values`: outputs, and results of steps. Prints what it finds. Errors: kOutputsDiffer; kBadInput where the file has none of the values;
-  // those of the runs in float64. Runs the step up to three times more.
+  // Compares `values`, which are outputs and results of steps, and prints the findings. Errors:
+  // kOutputsDiffer; kBadInput if the file has none of the values; those of the float64 runs. Runs
+  // the step up to three more times.
   Status compare(const std::vector<const NamedTensor*>& values, const SafetensorsFile& expected);
 
  private:
@@ -53,8 +54,8 @@ class RunComparison {
   Program& program_;
   std::function<ExecuteOptions(const std::vector<void*>&)> options_;
   Tolerance tolerance_;
-  std::string lines_;  // of values that differ
-  size_t shown_ = 0;   // of them, with those beyond the lines
+  std::string lines_;  // text for values that differ
+  size_t shown_ = 0;   // count of differing values, including those beyond the printed lines
   size_t misshapen_ = 0;
   std::unique_ptr<Plan> wide_plan_;
   std::optional<WidenedInputs> wide_inputs_;

@@ -13,7 +13,7 @@
 namespace fxopt {
 namespace {
 
-// A number as it is written on the command line: whole without a point, an exponent, "nan" and "inf".
+// A number of the command line: whole if without a point, an exponent, "nan" and "inf".
 std::optional<ScalarValue> number_of(const std::string& text) {
   char* end = nullptr;
   const double real = std::strtod(text.c_str(), &end);
@@ -41,7 +41,7 @@ Status RunInputs::open_files() {
   for (const std::string& path : paths) {
     const Result<const SafetensorsFile*> file = open(path);
     if (!file.ok()) return file.error();
-    // A file may have other tensors: outputs to compare with, parameters of other steps.
+    // A file may hold other tensors: outputs to compare with, parameters of other steps.
     size_t used = 0;
     for (const SafetensorsTensor& tensor : (*file)->content.tensors()) {
       if (!is_input(tensor.name)) continue;
@@ -92,8 +92,8 @@ Status RunInputs::add_input(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos) {
     return misread(text.ends_with(".safetensors") ? "--inputs takes a whole file: --inputs " + text
-                   : is_input(text)               ? "say what it is: --input " + text + "=FILE.npy"
-                                                  : "say which input it is: --input NAME=" + text);
+                   : is_input(text)               ? "give its value: --input " + text + "=FILE.npy"
+                                                  : "name the input: --input NAME=" + text);
   }
   const std::string name = text.substr(0, equals), value = text.substr(equals + 1);
   if (const std::optional<ScalarValue> number = number_of(value); number.has_value()) {
@@ -109,7 +109,7 @@ Status RunInputs::add_input(const std::string& text) {
   }
   const size_t colon = value.rfind(':');
   if (colon == std::string::npos) {
-    return misread(value.ends_with(".safetensors") ? "say which of its tensors: " + text + ":KEY" : "");
+    return misread(value.ends_with(".safetensors") ? "name one of its tensors: " + text + ":KEY" : "");
   }
   const std::string path = value.substr(0, colon), key = value.substr(colon + 1);
   const Result<const SafetensorsFile*> file = open(path);
@@ -137,7 +137,7 @@ SymbolValues RunInputs::symbols() const {
   return found;
 }
 
-// The mask of each step that draws, by its node's name; its sizes are checked.
+// The mask of each step that draws, by its node's name. Sizes are checked.
 Status RunInputs::find_draws() {
   if (flags_.draws.empty()) return ok_status();
   const Result<const SafetensorsFile*> file = open(flags_.draws);
@@ -154,9 +154,9 @@ Status RunInputs::find_draws() {
       continue;
     }
     return Error{ErrorCode::kBadInput,
-                 flags_.draws + (mask == nullptr ? " has no mask" : " has another mask than bools of its sizes") +
+                 flags_.draws + (mask == nullptr ? " has no mask" : " has a mask that is not bool or has other sizes") +
                      " for '" + name + "'",
-                 "--save-draws writes one for each node that draws",
+                 "--save-draws writes a mask for each node that draws",
                  {}};
   }
   return ok_status();

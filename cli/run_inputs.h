@@ -18,29 +18,31 @@
 
 namespace fxopt {
 
-// What a run reads: files of tensors, inputs, masks of dropout.
+// The inputs of a run: files of tensors, values of inputs, dropout masks.
 class RunInputs {
  public:
   // All arguments outlive the object.
   RunInputs(const Module& module, const FxPlan& plan, const RunStepFlags& flags, const ScalarValues::SymbolOf& symbols)
       : module_(module), plan_(plan), flags_(flags), symbols_(symbols) {}
 
-  // Reads what the flags name and binds it to the step. Errors: of the files, kBadOptionValue for --input, and those of StepInputs::bind().
+  // Reads the inputs named by the flags and binds them to the step. Errors: those of reading the
+  // files, kBadOptionValue for --input, and those of StepInputs::bind().
   Status bind();
 
   StepInputs& bound() const { return *inputs_; }
   const ScalarValues& values() const { return inputs_->values(); }
-  // Values of the module's symbols, as inputs tell them.
+  // Values of the module's symbols, as derived from inputs.
   SymbolValues symbols() const;
 
-  // A file of tensors, mapped once; good as long as this object. Errors: of the file.
+  // A file of tensors, mapped once and valid as long as this object. Errors: those of reading the
+  // file.
   Result<const SafetensorsFile*> open(const std::string& path);
 
-  // Of files given by --inputs and --state: "3 of 12 tensors of batch.safetensors".
+  // The used tensors of each --inputs and --state file: "3 of 12 tensors of batch.safetensors".
   const std::vector<std::string>& used() const { return used_; }
 
   bool has_draws() const { return !drawn_.empty(); }
-  // The mask of --draws for a step; null: it has none.
+  // The mask of --draws for a step; null if it has none.
   const void* drawn(uint32_t step) const;
 
  private:

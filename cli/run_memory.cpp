@@ -40,9 +40,9 @@ std::string action_text(AllocatorAction action) {
       return "reserved";
     case AllocatorAction::kSegmentFree:
     case AllocatorAction::kSegmentUnmap:
-      return "given back";
+      return "released";
     case AllocatorAction::kOutOfMemory:
-      return "not to be had";
+      return "not available";
   }
   return "";
 }
@@ -51,7 +51,7 @@ std::string event_text(AllocatorAction action, int64_t bytes) {
   return std::to_string(bytes) + " bytes " + action_text(action);
 }
 
-// Workspaces of steps as those of the nodes that they run.
+// Workspaces of steps, by the nodes that the steps run.
 std::vector<int64_t> by_node_id(const Graph& graph, const FxPlan& plan, const std::vector<int64_t>& workspaces) {
   std::unordered_map<uint64_t, int64_t> by_uid;
   for (uint32_t i = 0; i < plan.num_steps; ++i) {
@@ -108,8 +108,8 @@ std::optional<AllocatorComparison> compare_allocator(const Module& module, const
     const uint32_t place = is_predicted ? wanted.place : static_cast<uint32_t>(trace.schedule.size() - 1);
     found.first_difference =
         "%" + std::string(graph.name_of(trace.schedule[place])) + ": " +
-        (is_there ? event_text(events[first + i].action, events[first + i].bytes) : "nothing more done") + ", and " +
-        (is_predicted ? event_text(wanted.action, wanted.bytes) : "nothing more") + " predicted";
+        (is_there ? event_text(events[first + i].action, events[first + i].bytes) : "no further event") + ", but " +
+        (is_predicted ? event_text(wanted.action, wanted.bytes) : "no further event") + " predicted";
     break;
   }
   return found;

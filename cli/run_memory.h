@@ -13,15 +13,17 @@
 
 namespace fxopt {
 
-// The caching allocator's events in a run, beside those that `mem` predicts.
+// Compares the caching allocator's events in a run with those predicted by `mem`.
 struct AllocatorComparison {
   int64_t predicted_allocated = 0, predicted_reserved = 0;  // peaks, bytes
-  size_t events = 0;                                        // that are equal, from the first node on
+  size_t events = 0;                                        // equal events, from the first node on
   std::string first_difference;  // "%mm_4: 512 bytes were allocated, 1024 predicted"; empty: none
 };
 
-// `events`: of the run, from the first allocation on; `inputs`: how many of its allocations are inputs, which lie there before the first
-// node; `workspaces`: what kernels take beside, by step of the plan, which `mem` does not know. Nothing for a module of several graphs, which is not predicted as one step here. As fast as replay_allocator().
+// `events`: those of the run, from the first allocation on. `inputs`: the number of allocations for
+// inputs, which exist before the first node. `workspaces`: additional memory of kernels, by step of
+// the plan, unknown to `mem`. Returns nothing for a module of several graphs, which is not
+// predicted as one step here. As fast as replay_allocator().
 std::optional<AllocatorComparison> compare_allocator(const Module& module, const FxPlan& plan,
                                                      const SymbolValues& symbols,
                                                      const std::vector<int64_t>& workspaces,

@@ -1,4 +1,4 @@
-// What `fxopt run` says of a plan before anything runs.
+// The reports of `fxopt run` about a plan before anything runs.
 
 #include "cli/run_plan.h"
 
@@ -35,7 +35,7 @@ std::string place_text(const FxPlan& plan, uint32_t node) {
   return text + file.substr(file.rfind('/') + 1) + ":" + std::to_string(row.line);
 }
 
-// The first tensor that the step is given, or else gives: "bf16[512, 256]".
+// The first tensor operand of the step, else its first tensor result: "bf16[512, 256]".
 std::string operand_text(const FxPlan& plan, const FxStep& step) {
   const auto find = [&](uint32_t first, uint32_t count) -> std::string {
     for (uint32_t i = 0; i < count; ++i) {
@@ -122,7 +122,7 @@ class PlanReport {
                        << "; nothing was run\n"
                        << "  kernels    " << coverage_text(coverage) << ": fxopt has kernels for "
                        << coverage_text(provided_by(coverage, KernelProvider::kOwn))
-                       << provided(", PyTorch alone for ", KernelProvider::kPyTorch)
+                       << provided(", only PyTorch for ", KernelProvider::kPyTorch)
                        << provided(", neither for ", KernelProvider::kNone) << '\n';
     const auto transfers = std::count_if(plan.steps, plan.steps + plan.num_steps,
                                          [](const FxStep& step) { return (step.flags & FX_STEP_TRANSFERS) != 0; });
@@ -169,7 +169,7 @@ class PlanReport {
                        << " for " << count_text(planned, "storage");
     if (placed.arena_bytes > placed.lower_bound) console_.product() << ", at least " << bytes_text(placed.lower_bound);
     console_.product() << "; inputs and constants " << bytes_text(given);
-    if (late > 0) console_.product() << "; " << count_text(late, "storage") << " of a size known while running";
+    if (late > 0) console_.product() << "; " << count_text(late, "storage") << " of a size known only at run time";
     console_.product() << '\n';
     nlohmann::ordered_json roles = nlohmann::ordered_json::object();
     std::string text;
@@ -216,14 +216,14 @@ class PlanReport {
     }
     if (check.checked > 0 || !names.empty()) {
       console_.product() << "  results    " << check.checked - check.differences.size() << " of " << check.checked
-                         << " as the rows' rules say";
+                         << " agree with the shape rules";
       if (!names.empty()) console_.product() << "; " << check.num_unknown() << " not compared: " << names;
       console_.product() << '\n';
     }
     for (const nlohmann::ordered_json& row : rows) {
       console_.product() << "    " << row["operator"].get<std::string>() << " %" << row["node"].get<std::string>()
                          << ": " << row["recorded"].get<std::string>() << " recorded, "
-                         << row["rule"].get<std::string>() << " by the rule; the record holds\n";
+                         << row["rule"].get<std::string>() << " by the rule; the recorded shape is used\n";
     }
     console_.result()["results_differing"] = std::move(rows);
   }
@@ -233,7 +233,7 @@ class PlanReport {
   std::vector<std::string> placements_;
 };
 
-// How each remedy of the list is done.
+// Prints how to apply each remedy of the list.
 void print_remedies(Console& console, const std::vector<OpCoverage>& missing) {
   for (size_t i = 0; i < kNumRemedies; ++i) {
     const auto remedy = static_cast<Remedy>(i);
@@ -245,7 +245,7 @@ void print_remedies(Console& console, const std::vector<OpCoverage>& missing) {
 
 }  // namespace
 
-// The checker knows nothing of how plans are made: a fault is a mistake of ours.
+// The checker is independent of the planner: a fault is a bug in fxopt.
 bool report_faults(Console& console, const std::vector<PlanFault>& faults, const std::string& input) {
   for (const PlanFault& fault : faults) {
     fail(console, input,
@@ -257,7 +257,7 @@ bool report_faults(Console& console, const std::vector<PlanFault>& faults, const
   return !faults.empty();
 }
 
-// All at once: who adds one kernel after the other meets the next gap each time.
+// Reports every missing kernel at once, so that filling one gap does not only reveal the next.
 bool report_missing(Console& console, const FxPlan& plan, const std::string& input) {
   const std::vector<OpCoverage> coverage = cover(plan);
   std::vector<OpCoverage> missing;
@@ -265,7 +265,7 @@ bool report_missing(Console& console, const FxPlan& plan, const std::string& inp
                [](const OpCoverage& op) { return op.row == nullptr; });
   if (missing.empty()) return false;
   Table table({Align::kLeft, Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft});
-  table.add({"operator without a kernel", "calls", "first call", "operand", "PyTorch", "what to do"});
+  table.add({"operator without a kernel", "calls", "first call", "operand", "PyTorch", "remedy"});
   for (const OpCoverage& op : missing) {
     const FxStep& step = op.plan->steps[op.step];
     const std::string place = place_text(*op.plan, step.node);
@@ -281,7 +281,7 @@ bool report_missing(Console& console, const FxPlan& plan, const std::string& inp
               count_text(missing.size(), "operator") + " of " + std::to_string(coverage.size()) +
                   " have no kernel here (" + std::to_string(sum_of_calls(missing)) + " of " +
                   count_text(sum_of_calls(coverage), "call") + ")",
-              "the plan, its memory and its schedule hold all the same",
+              "the plan, its memory and its schedule are still valid",
               {}};
   fail(console, input, error);
   return true;

@@ -20,14 +20,16 @@ struct PlanReportOptions {
   ScalarValues::SymbolOf symbols;
 };
 
-// What `fxopt run --dry-run` says of a plan: kernels, transfers, memory of each device, results that rules know, operators
-// without a kernel (an error). Lines for people, and fields of the envelope's result.
+// The report of `fxopt run --dry-run` on a plan: kernels, transfers, memory of each device, results
+// that rules predict, and operators without a kernel (an error). Prints text, and adds fields to
+// the envelope's result.
 void report_plan(Console& console, const FxPlan& plan, const PlanReportOptions& options);
 
-// Operators without a row: their table, what can be done, and the error. False where there are none.
+// Prints a table of operators without a kernel, remedies, and the error. False if every operator
+// has one.
 bool report_missing(Console& console, const FxPlan& plan, const std::string& input);
 
-// Faults that the checker of plans found are a mistake of ours: an error each. True where there are some.
+// Reports each fault that the plan checker found as an internal error. True if there are faults.
 bool report_faults(Console& console, const std::vector<PlanFault>& faults, const std::string& input);
 
 }  // namespace fxopt

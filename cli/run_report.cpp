@@ -64,7 +64,7 @@ class OutcomeReport {
     return console_.product() << label;
   }
 
-  // The loss, and how many outputs are not finite.
+  // Reads the loss, and counts the outputs that are not finite.
   void look_at_outputs() {
     const ScalarValues& values = facts_.inputs.values();
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -129,7 +129,7 @@ class OutcomeReport {
     if (!facts_.launch_seconds.empty()) console_.result()["launch_seconds"] = facts_.launch_seconds;
   }
 
-  // What was predicted, what the plan takes, and what was counted or measured: a line each.
+  // One line each for the predicted memory, the plan's memory, and the counted or measured memory.
   void report_memory() {
     const Program& program = *facts_.program;
     const std::vector<uint32_t> devices = devices_of(plan_);
@@ -148,7 +148,7 @@ class OutcomeReport {
     if (facts_.on_device == nullptr) taken << "; inputs copied " << bytes_text(copied);
     taken << '\n';
     if (facts_.on_device != nullptr) {
-      line("") << "the GPU has " << size_text(facts_.on_device->measured_bytes()) << " less free\n";
+      line("") << "free memory of the GPU fell by " << size_text(facts_.on_device->measured_bytes()) << '\n';
     } else {
       line("") << "the process's largest resident size " << size_text(facts_.resident_bytes) << '\n';
     }
@@ -156,7 +156,7 @@ class OutcomeReport {
     compare_to_allocator();
   }
 
-  // null where nothing was counted.
+  // null if nothing was counted.
   void add_memory(int64_t predicted, int64_t copied) {
     const auto counted = [](int64_t bytes) {
       return bytes > 0 ? nlohmann::ordered_json(bytes) : nlohmann::ordered_json(nullptr);
@@ -175,7 +175,7 @@ class OutcomeReport {
     memory["measured_bytes"] = facts_.on_device->measured_bytes();
   }
 
-  // The caching allocator on the device, beside what `mem` predicts of it.
+  // Compares the caching allocator on the device with the prediction of `mem`.
   void compare_to_allocator() {
     if (facts_.on_device == nullptr || facts_.target->allocator_events().empty()) return;
     const AllocatorConfig config = *parse_allocator_config(facts_.flags.target.alloc_conf);
@@ -196,7 +196,7 @@ class OutcomeReport {
     line("") << (found->first_difference.empty()
                      ? "all " + count_text(found->events, "event") + " as mem predicts them" +
                            (has_workspaces ? ", given the kernels' workspaces" : "")
-                     : "first that differs, behind " + count_text(found->events, "event") + ": " +
+                     : "first difference, after " + count_text(found->events, "event") + ": " +
                            printable_line(found->first_difference))
              << '\n';
     nlohmann::ordered_json& memory = console_.result()["memory"];

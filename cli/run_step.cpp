@@ -54,7 +54,7 @@ class StepExecution {
     const AllocatorConfig allocator = *parse_allocator_config(flags_.target.alloc_conf);
     for (const std::string& setting : allocator.not_modelled) {
       console_.warning("not-modelled", {},
-                       "the setting " + setting + " is not followed: storages are taken without it");
+                       "the setting " + setting + " is not modelled: storages are allocated without it");
     }
     Result<std::unique_ptr<RunTarget>> target = RunTarget::open(flags_.target);
     if (!target.ok()) return target.error();
@@ -63,7 +63,7 @@ class StepExecution {
     return ok_status();
   }
 
-  // All that is read, before anything runs.
+  // Opens every file that is read, before anything runs.
   Status open_inputs() {
     if (!flags_.profile.empty()) {
       Result<std::unique_ptr<DeviceProfile>> profile = load_device_profile(flags_.profile);
@@ -79,7 +79,8 @@ class StepExecution {
     return check_guards_(inputs_.symbols());
   }
 
-  // The steps whose results are kept: those that --save names, and those that --expect has values of.
+  // The steps whose results are kept: those named by --save, and those with expected values in
+  // --expect.
   Status find_kept() {
     std::map<std::string_view, uint32_t> step_of;
     for (uint32_t i = 0; i < plan_.num_steps; ++i) {
@@ -117,7 +118,7 @@ class StepExecution {
     return options;
   }
 
-  // Values are kept of the first run.
+  // Results are kept from the first run.
   bool wants_result(uint32_t step) const { return kept_steps_.count(step) > 0 && kept_.count(step) == 0; }
   bool wants_mask(uint32_t step) const {
     return !flags_.save_draws.empty() && plan_.steps[step].draw != FX_NONE && plan_.steps[step].num_results > 1 &&
@@ -173,13 +174,13 @@ class StepExecution {
     return program_->upload();
   }
 
-  // A device's time is by its own events; what the CPU took to launch it is another column.
+  // A device's time comes from its own events. The launch time of the CPU is a separate column.
   void add_time(double host_seconds) {
     facts_.seconds.push_back(facts_.on_device == nullptr ? host_seconds : facts_.on_device->device_seconds());
     if (facts_.on_device != nullptr) facts_.launch_seconds.push_back(facts_.on_device->launch_seconds());
   }
 
-  // Copies of outputs take as much memory again: only where somebody reads them.
+  // Copies of outputs double their memory, so they are made only if they are used.
   bool needs_outputs() const { return !flags_.output.empty() || expected_ != nullptr || flags_.repeat + warmup() > 1; }
 
   bool same_bits(const std::vector<NamedTensor>& outputs) const {
@@ -196,17 +197,17 @@ class StepExecution {
             ? "; the first node is %" + std::string(text_at(plan_, plan_.nodes[plan_.steps[*step].node].name))
             : std::string("; two more runs gave equal bits");
     return {ErrorCode::kInternal,
-            "two runs of the step gave other bits" + where,
+            "two runs of the step gave different bits" + where,
             "this is a mistake in fxopt; please report it with this file",
             {}};
   }
 
-  // The first run meets cold caches: where nodes are timed, it does not count.
+  // The first run has cold caches: if nodes are timed, it does not count.
   uint32_t warmup() const { return static_cast<uint32_t>(flags_.warmup.value_or(wants_step_times() ? 1 : 0)); }
 
   bool wants_step_times() const { return flags_.per_node || !flags_.write_measurement.empty(); }
 
-  // Medians of as many runs as are timed, each step alone.
+  // Medians over the timed runs, with each step run alone.
   Status time_steps() {
     std::vector<std::vector<FxStepTime>> runs;
     for (uint32_t i = 0; i < flags_.repeat; ++i) {
@@ -227,7 +228,7 @@ class StepExecution {
     return ok_status();
   }
 
-  // -- what came of it
+  // -- the outcome
 
   StepTimes step_times() const {
     StepTimes times{module_, plan_};
@@ -268,7 +269,7 @@ class StepExecution {
     return save_safetensors(path, tensors, {{"producer", "fxopt run"}});
   }
 
-  // What was kept of nodes, and outputs.
+  // The kept results of nodes, and the outputs.
   std::vector<const NamedTensor*> values() const {
     std::vector<const NamedTensor*> found;
     for (const auto& [step, kept] : kept_) {
@@ -297,11 +298,11 @@ class StepExecution {
   const SafetensorsFile* expected_ = nullptr;
   std::unique_ptr<Program> program_;
   RunFacts facts_;
-  std::vector<FxStepTime> times_;  // by step, where they are wanted
+  std::vector<FxStepTime> times_;  // by step, if wanted
   std::vector<NamedTensor> outputs_;
   std::set<uint32_t> kept_steps_;
   std::map<uint32_t, std::vector<NamedTensor>> kept_;  // by step
-  std::map<uint32_t, NamedTensor> masks_;              // of --save-draws, by step
+  std::map<uint32_t, NamedTensor> masks_;              // masks for --save-draws, by step
 };
 
 }  // namespace
@@ -318,7 +319,7 @@ Status check_step_flags(const RunStepFlags& flags) {
   if (flags.repeat == 0) return Error{ErrorCode::kBadOptionValue, "--repeat takes 1 or more, not 0", "", {}};
   if (!flags.save.empty() && flags.output.empty()) return needs("--save", "--output, which it is written to");
   if (!flags.profile.empty() && !flags.per_node) return needs("--profile", "--per-node, whose table it adds to");
-  if (flags.top.has_value() && !flags.per_node) return needs("--top", "--per-node, whose tables it is about");
+  if (flags.top.has_value() && !flags.per_node) return needs("--top", "--per-node, whose tables it limits");
   return check_target_flags(flags.target);
 }
 

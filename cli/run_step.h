@@ -18,7 +18,7 @@ namespace fxopt {
 class Console;
 class Module;
 
-// The flags of `fxopt run` that say what it runs with.
+// The flags of `fxopt run` that configure a run.
 struct RunStepFlags {
   std::vector<std::string> inputs;  // --inputs: safetensors
   std::vector<std::string> input;   // --input NAME=...
@@ -34,16 +34,17 @@ struct RunStepFlags {
   std::optional<uint64_t> warmup;
   bool per_node = false;
   std::optional<uint64_t> top;    // --top: lines of each table of --per-node; nothing: 10
-  std::string profile;            // --profile: predicts what nodes take
+  std::string profile;            // --profile: predicts node times
   std::string write_measurement;  // --write-measurement
   RunTargetFlags target;
 };
 
-// Errors: kBadOptionValue for a value that is none of its flag.
+// Errors: kBadOptionValue for an invalid value of a flag.
 Status check_step_flags(const RunStepFlags& flags);
 
-// Runs the step and prints what came of it: time, memory, outputs, and what --expect found. Errors go to the console.
-// `check_guards` is asked, once inputs tell the symbols, whether they are what the graph was traced for.
+// Runs the step and prints the results: time, memory, outputs, and the comparison of --expect.
+// Errors go to the console. `check_guards` is called once inputs determine the symbols, and checks
+// that the graph was traced for these values.
 void run_step(Console& console, const Module& module, const FxPlan& plan, const RunStepFlags& flags,
               const std::string& input, const ScalarValues::SymbolOf& symbols,
               const std::function<Status(const SymbolValues&)>& check_guards);

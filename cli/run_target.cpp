@@ -30,7 +30,7 @@ Result<const FxKernelTable*> chosen_kernels(const RunTargetFlags& flags) {
   return cpu_kernels(!flags.isa.empty() ? flags.isa : named != nullptr ? named : "");
 }
 
-// The ordinal of "cuda" or "cuda:1"; nothing where it is neither.
+// The ordinal of "cuda" or "cuda:1"; nothing for other names.
 std::optional<int32_t> cuda_ordinal(std::string_view device) {
   if (device == "cuda") return 0;
   if (!device.starts_with("cuda:")) return std::nullopt;
@@ -50,18 +50,17 @@ Result<std::unique_ptr<Program>> as_program(Result<std::unique_ptr<Derived>> pro
   return std::unique_ptr<Program>(*std::move(program));
 }
 
-// Refuses flags that no GPU honours, before a plugin is opened.
+// Refuses flags that no GPU supports, before a plugin is opened.
 Status check_device_flags(const RunTargetFlags& flags) {
   const auto refuse = [](const std::string& flag, const std::string& why) {
-    return Status(
-        Error{ErrorCode::kDeviceFailed, flag + " cannot be honoured on a GPU: " + why, "leave out " + flag, {}});
+    return Status(Error{ErrorCode::kDeviceFailed, flag + " cannot be used on a GPU: " + why, "leave out " + flag, {}});
   };
   if (flags.threads != 0) return refuse("--threads", "a GPU has threads of its own");
   if (!flags.isa.empty()) return refuse("--isa", "it chooses among the CPU's kernels");
   if (!flags.debug.empty()) return refuse("--debug memory", "guards are written and read by the CPU");
-  if (flags.memory == "blocks") return refuse("--memory blocks", "a GPU has no allocator of the system: say allocator");
+  if (flags.memory == "blocks") return refuse("--memory blocks", "a GPU has no system allocator: use allocator");
   if (flags.memory == "allocator" && flags.streams > 1)
-    return refuse("--streams with --memory allocator", "its blocks are used again without waiting for other streams");
+    return refuse("--streams with --memory allocator", "its blocks are reused without waiting for other streams");
   return ok_status();
 }
 
@@ -111,8 +110,8 @@ Result<std::unique_ptr<RunTarget>> RunTarget::open(const RunTargetFlags& flags) 
 Status RunTarget::check_subnormals() const {
   if (threads_->keeps_subnormals()) return ok_status();
   return Error{ErrorCode::kInternal,
-               "numbers below the smallest normal one are flushed to zero on a thread",
-               "a library that this process has loaded has switched them off",
+               "a thread flushes subnormal numbers to zero",
+               "a library loaded into this process has disabled subnormal numbers",
                {}};
 }
 

@@ -18,25 +18,26 @@ namespace fxopt {
 struct RunTargetFlags {
   std::string device = "cpu";    // or "cuda", "cuda:1"
   std::string plugin;            // --plugin
-  uint32_t threads = 0;          // 0: as many as there are processors
+  uint32_t threads = 0;          // 0: one per processor
   std::string isa;               // "": $FXOPT_ISA, else the widest
   std::string memory = "arena";  // or "allocator", "blocks"
-  std::string alloc_conf;        // of "allocator"
+  std::string alloc_conf;        // for "allocator"
   std::string debug;             // "memory"
   uint32_t streams = 1;
 };
 
-// Errors: kBadOptionValue for what is none of cpu, cuda and cuda:N.
+// Errors: kBadOptionValue for a device that is not cpu, cuda or cuda:N.
 Status check_device_name(const std::string& device);
 
-// Errors: kBadOptionValue for a value that is none of its flag, kDeviceFailed for one that the device cannot honour.
+// Errors: kBadOptionValue for an invalid value of a flag, kDeviceFailed for one that the device
+// does not support.
 Status check_target_flags(const RunTargetFlags& flags);
 
-// Where a step runs: the CPU, or a device of a plugin.
+// The device of a step: the CPU, or a device of a plugin.
 class RunTarget {
  public:
-  // `flags` are checked and outlive it. Errors: those of open_plugin() and PluginDevice::open(); kInternal where a thread flushes small
-  // numbers to zero.
+  // `flags` are checked and outlive it. Errors: those of open_plugin() and PluginDevice::open();
+  // kInternal if a thread flushes subnormal numbers to zero.
   static Result<std::unique_ptr<RunTarget>> open(const RunTargetFlags& flags);
 
   bool is_device() const { return device_ != nullptr; }
@@ -46,7 +47,8 @@ class RunTarget {
   std::string how() const;
   const PluginDevice* device() const { return device_.get(); }
 
-  // Sets what `flags` say in `options`, and prepares the plan. The second always on the CPU, in the arena.
+  // Applies `flags` to `options` and prepares the plan. prepare_on_host() always uses the CPU and
+  // the arena.
   Result<std::unique_ptr<Program>> prepare(const FxPlan& plan, const ScalarValues& values, ExecuteOptions options);
   Result<std::unique_ptr<Program>> prepare_on_host(const FxPlan& plan, const ScalarValues& values,
                                                    ExecuteOptions options) const;

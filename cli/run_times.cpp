@@ -22,14 +22,14 @@
 namespace fxopt {
 namespace {
 
-constexpr double kCloseEnough = 0.02;  // of the step's time
+constexpr double kCloseEnough = 0.02;  // share of the step's time
 
 struct Place {
   const Graph* graph = nullptr;
   NodeId node;
 };
 
-// Nodes by the uid that plans name them by.
+// Nodes by the uid with which plans name them.
 std::unordered_map<uint64_t, Place> places_by_uid(const Module& module) {
   std::unordered_map<uint64_t, Place> places;
   for (const GraphId id : module.graphs()) {
@@ -39,11 +39,11 @@ std::unordered_map<uint64_t, Place> places_by_uid(const Module& module) {
   return places;
 }
 
-// Times in a column have one unit, so that they can be compared by eye: the unit of the largest.
+// Times in a column share one unit, that of the largest, so that they can be compared by eye.
 struct Unit {
   const char* name;
   double per_second;
-  int digits;  // behind the point
+  int digits;  // after the point
 
   static Unit of(double largest_seconds) {
     return largest_seconds >= 10 ? Unit{"s", 1, 3} : largest_seconds >= 10e-3 ? Unit{"ms", 1e3, 3} : Unit{"us", 1e6, 2};
@@ -57,13 +57,13 @@ struct Unit {
 
 constexpr Unit kLaunchUnit{"us", 1e6, 2};
 
-// One row of a table: a step, or all of a module or an operator.
+// One row of a table: a step, or every step of a module or an operator.
 struct Row {
   std::string name;
   size_t steps = 0;
   double device = 0, launch = 0, predicted = 0;
   bool is_predicted = false;
-  bool is_too_fast = false;  // than the device can be, by the profile
+  bool is_too_fast = false;  // faster than the profile's device can be
 
   void add(const Row& other) {
     steps += other.steps;
@@ -100,10 +100,10 @@ class TimeTables {
       nodes.push_back(std::move(row));
     }
     console_.product() << "each node alone, " << count_text(times_.runs, "run") << ", " << times_.method << ": "
-                       << measured_time_text(all.device) << " in all\n";
+                       << measured_time_text(all.device) << " in total\n";
     unit_ = Unit::of(all.device);
     if (times_.profile != nullptr && !times_.is_launched)
-      console_.product() << "  the profile is of another device than the CPU, which ran this\n";
+      console_.product() << "  the profile describes another device than the CPU, on which this ran\n";
     print("module", sorted(values(modules)), all.device);
     print("operator", sorted(values(operators)), all.device);
     print("node", sorted(nodes), all.device);
@@ -183,7 +183,8 @@ class TimeTables {
     table.add(std::move(cells));
   }
 
-  // The step's time with profiling, which is that of its nodes alone, beside its time without.
+  // Compares the sum of the nodes' times, each run alone, with the time of the step without
+  // profiling.
   void compare_sum(double sum) {
     console_.result()["sum_of_nodes_seconds"] = sum;
     console_.product() << '\n';

@@ -21,21 +21,23 @@ struct StepTimes {
   const Module& module;
   const FxPlan& plan;
   std::vector<FxStepTime> steps;  // medians, by step
-  double step_seconds = 0;        // of the whole step, as it runs without that
-  uint32_t runs = 1;              // that the medians are of
-  size_t shown = 10;              // lines of each table
+  double step_seconds = 0;        // time of the whole step in a normal run
+  uint32_t runs = 1;              // number of runs of the medians
+  size_t shown = 10;              // rows of each table
   std::string device;             // "NVIDIA H100 80GB HBM3", "cpu"
   bool is_launched = false;       // the CPU launches steps on a device
   std::string method;             // "cuda events", "steady clock"
   SymbolValues symbols;
-  const DeviceProfile* profile = nullptr;  // predicts; null: nothing is predicted
+  const DeviceProfile* profile = nullptr;  // for predictions; null: none
 };
 
-// Tables by module, by operator and of the nodes that took longest, measured beside predicted; and where the sum is not the step's
-// time. The same as JSON in the result: every node. O(steps log steps).
+// Prints tables by module, by operator and of the slowest nodes, with measured and predicted times,
+// and whether the sum matches the step's time. Adds the same as JSON to the result, for every node.
+// O(steps log steps).
 void report_step_times(Console& console, const StepTimes& times);
 
-// The times as a measurement, which --measurement of mem and diff reads. A node that ran several times has the mean. Errors: of the file.
+// Writes the times as a measurement for --measurement of mem and diff. A node that ran several
+// times has its mean. Errors: those of writing the file.
 Status write_step_times(const std::string& path, const StepTimes& times);
 
 }  // namespace fxopt

@@ -44,7 +44,7 @@ class Selector {
   }
 
  private:
-  // Subgraphs too, unless one graph is asked for.
+  // Subgraphs are included unless one graph is requested.
   Result<std::vector<const Graph*>> find_graphs() const {
     if (!flags_.graph.empty()) return select_graphs(module_, flags_.graph, file_);
     std::vector<const Graph*> graphs;
@@ -80,7 +80,7 @@ class Selector {
     console_.error(error);
   }
 
-  // What --node selects, else all.
+  // The nodes selected by --node, else all nodes.
   std::vector<NodeId> candidates(const Graph& graph) const {
     std::vector<NodeId> nodes;
     if (flags_.nodes.empty()) {
@@ -97,7 +97,8 @@ class Selector {
     const Graph& graph = *selection.graph;
     const IdMap<NodeId, Phase> phases = flags_.phase.empty() ? IdMap<NodeId, Phase>() : visible_phases(graph, validity);
     std::erase_if(selection.nodes, [&](NodeId id) {
-      const Phase phase = phase_ == Phase::kUnspecified ? graph[id].phase : phases.get(id);  // unmarked, if asked for
+      // unmarked, if asked for
+      const Phase phase = phase_ == Phase::kUnspecified ? graph[id].phase : phases.get(id);
       if (phase_.has_value() && phase != *phase_) return true;
       return !flags_.module_prefix.empty() && !is_within(module_.text(graph[id].module_path), flags_.module_prefix);
     });
@@ -118,7 +119,7 @@ class Selector {
   }
 
   void warn_no_match() const {
-    std::set<std::string_view> modules;  // all that a --module could name
+    std::set<std::string_view> modules;  // every module path that --module could name
     for (const Graph* graph : graphs_) {
       for (const NodeId id : graph->nodes()) {
         std::string_view path = module_.text((*graph)[id].module_path);
@@ -139,7 +140,7 @@ class Selector {
   const Module& module_;
   const SelectionFlags& flags_;
   const std::string& file_;
-  std::optional<Phase> phase_;  // nothing: any
+  std::optional<Phase> phase_;  // nothing: any phase
   std::vector<const Graph*> graphs_;
 };
 
@@ -147,8 +148,7 @@ class Selector {
 
 Status check_selection(const SelectionFlags& flags) {
   if (flags.depth.has_value() && flags.nodes.empty()) {
-    return Error{
-        ErrorCode::kUsage, "--depth says how far to go from a node, and none is given", "give --node NAME", {}};
+    return Error{ErrorCode::kUsage, "--depth needs --node", "give --node NAME", {}};
   }
   if (flags.phase.empty() || parse_enum<Phase>(flags.phase).has_value()) return ok_status();
   std::vector<std::string_view> names;

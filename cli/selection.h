@@ -14,8 +14,8 @@ namespace fxopt {
 
 class Console;
 
-// What a command line says of the part of a file to look at. Several options together select what all of them do;
-// values of a repeated --node add up.
+// The options that select a part of a file. Different options intersect; values of a repeated
+// --node are united.
 struct SelectionFlags {
   std::string graph;               // empty: all
   std::vector<std::string> nodes;  // names, with or without '%'
@@ -26,12 +26,13 @@ struct SelectionFlags {
   bool has_any() const { return !nodes.empty() || !phase.empty() || !module_prefix.empty(); }
 };
 
-// Checks what can be checked before a file is read. Errors: kBadOptionValue (no such phase), kUsage (--depth alone).
+// Checks the options that can be checked before a file is read. Errors: kBadOptionValue (no such
+// phase), kUsage (--depth alone).
 Status check_selection(const SelectionFlags& flags);
 
-// The graphs of the module that have selected nodes; all nodes of each where nothing selects. A name that no graph has
-// is an error (kUnknownNode, with a near match), a selection without nodes a warning; both go to the console.
-// O(nodes + edges) for each graph.
+// The graphs of the module that have selected nodes; every node of each if no option selects nodes.
+// A name that no graph has is an error (kUnknownNode, with a near match). An empty selection is a
+// warning. Both go to the console. O(nodes + edges) for each graph.
 std::vector<Selection> select_nodes(Console& console, const Module& module, const SelectionFlags& flags,
                                     Validity validity, const std::string& file);
 

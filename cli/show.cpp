@@ -1,8 +1,9 @@
-// fxopt show: a graph in text, some of its nodes, what it is made of, or a drawing.
+// fxopt show: prints a graph as text, some of its nodes, a summary, or a drawing.
 
 #include <memory>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
+#include "cli/print/brief.h"
 #include "cli/print/nodes.h"
 #include "cli/print/table.h"
 #include "cli/products.h"
@@ -36,6 +38,8 @@ struct ShowFlags {
   std::optional<size_t> module_depth;
   std::string dot;  // empty: none; "-": standard output; else a file
   bool dependences = false;
+  bool is_brief = false;
+  bool is_full = false;
 };
 
 nlohmann::ordered_json names_json(const Graph& graph, const std::vector<NodeId>& nodes) {
@@ -61,13 +65,7 @@ nlohmann::ordered_json node_json(const Graph& graph, NodeId id, Phase phase) {
           {"text", print_node(graph, id)}};
 }
 
-void print_neighbours(std::ostream& out, const Graph& graph, std::string_view title, const std::vector<NodeId>& nodes) {
-  if (nodes.empty()) return;
-  out << "  " << title << '\n';
-  for (const NodeId node : nodes) out << "    " << print_node(graph, node) << '\n';
-}
-
-// One call; a drawing for a file is kept until the end.
+// One call. A drawing for a file is kept until the end.
 class Shower {
  public:
   Shower(Console& console, const ShowFlags& flags) : console_(console), flags_(flags) {}
@@ -78,8 +76,8 @@ class Shower {
     file_ = shown_input(path);
     if (flags_.dependences && !is_valid_input(console_, *module, path)) return;
     const bool is_plain = flags_.dependences || (!flags_.selection.has_any() && !flags_.summary && flags_.dot.empty());
-    // A summary counts what runs, as mem does: not the op that hides it.
-    const Prepared prepared = flags_.summary ? prepare_told(console_, *module, path)
+    // A summary counts the calls that run, as mem does, not the op that hides them.
+    const Prepared prepared = flags_.summary ? prepare_logged(console_, *module, path)
                                              : Prepared{is_plain ? std::vector<Error>() : verify(*module, 1), {}, 0, 0};
     validity_ = prepared.broken.empty() ? Validity::kValid : Validity::kBroken;
     lowered_ = prepared.lowered;
@@ -105,9 +103,31 @@ class Shower {
  private:
   void show_text(const Module& module, const std::vector<Selection>& selections, nlohmann::ordered_json& result) {
     const bool is_whole = flags_.selection.graph.empty();
-    const std::string text = is_whole ? print_text(module) : print_text(*selections.front().graph);
+    std::string text;
+    if (flags_.is_full || console_.wants_json()) {
+      text = is_whole ? print_text(module) : print_text(*selections.front().graph);
+    }
     if (console_.wants_json()) result["text"] = text;
+    if (!flags_.is_full) {
+      std::ostringstream brief;
+      is_whole ? print_brief(brief, module, console_.width())
+               : print_brief(brief, *selections.front().graph, console_.width());
+      text = brief.str();
+    }
     console_.write_product(text);
+  }
+
+  // One line for the node, after `indent` spaces.
+  std::string line_of(const Graph& graph, NodeId node, size_t indent) const {
+    return flags_.is_full ? print_node(graph, node) : brief_node(graph, node, console_.width() - indent);
+  }
+
+  void print_neighbours(const Graph& graph, std::string_view title, const std::vector<NodeId>& nodes) {
+    constexpr size_t kIndent = 4;
+    if (nodes.empty()) return;
+    std::ostream& out = console_.product();
+    out << "  " << title << '\n';
+    for (const NodeId node : nodes) out << std::string(kIndent, ' ') << line_of(graph, node, kIndent) << '\n';
   }
 
   Where here() const {
@@ -118,7 +138,7 @@ class Shower {
 
   void show_summary(const Module& module, const std::vector<Selection>& selections, nlohmann::ordered_json& result) {
     if (validity_ == Validity::kBroken) {
-      console_.warning("broken-invariants", here(), "storages are left out: `fxopt verify` says what is broken");
+      console_.warning("broken-invariants", here(), "broken graph: storages are left out; see `fxopt verify`");
     }
     const SummaryView view{flags_.top.value_or(SummaryView().top), flags_.module_depth};
     std::vector<bool> is_top_level(module.num_graph_ids(), false);
@@ -153,15 +173,15 @@ class Shower {
     if (nodes > kLargeDrawing) {
       console_.warning("large-drawing", here(),
                        count_text(nodes, "node") +
-                           " take Graphviz long to lay out; --node NAME --depth 3, --module and "
-                           "--phase draw a part");
+                           " take Graphviz long to lay out; draw fewer with --node NAME --depth 3, --module "
+                           "or --phase");
     }
     drawing_ = dot_text(selections, validity_);
     if (console_.wants_json()) result["dot"] = drawing_;
     if (flags_.dot == "-") console_.write_product(drawing_);
   }
 
-  // Lines of several graphs need to say whose they are.
+  // Titles the nodes of a graph, if several graphs are printed.
   void print_graph_title(const std::vector<Selection>& selections, const Graph& graph) {
     if (selections.size() == 1) return;
     console_.product() << "# @" << printable_line(graph.module().text(graph.name())) << '\n';
@@ -176,9 +196,9 @@ class Shower {
       IdMap<NodeId, Phase> phases;
       if (console_.wants_json()) phases = visible_phases(*graph, validity_);
       for (const NodeId node : nodes) {
-        out << print_node(*graph, node) << '\n';
-        if (has_neighbours) print_neighbours(out, *graph, "inputs", graph->inputs(node));
-        if (has_neighbours) print_neighbours(out, *graph, "users", graph->users(node));
+        out << line_of(*graph, node, 0) << '\n';
+        if (has_neighbours) print_neighbours(*graph, "inputs", graph->inputs(node));
+        if (has_neighbours) print_neighbours(*graph, "users", graph->users(node));
         if (console_.wants_json()) list.push_back(node_json(*graph, node, phases.get(node)));
       }
     }
@@ -193,7 +213,7 @@ class Shower {
       ModuleFacts facts(graph->module());
       const DependenceMap& dependences = facts.of(*graph).dependences();
       for (const NodeId node : nodes) {
-        out << print_node(*graph, node) << '\n';
+        out << line_of(*graph, node, 0) << '\n';
         print_dependences(out, *graph, dependences, node);
         if (console_.wants_json()) list.push_back(dependences_json(*graph, dependences, node));
       }
@@ -215,15 +235,14 @@ Status check_flags(Console& console, const ShowFlags& flags) {
   const Status selection = check_selection(flags.selection);
   if (!selection.ok()) return selection.error();
   if (!flags.summary && (flags.top.has_value() || flags.module_depth.has_value())) {
-    return usage_error(std::string(flags.top.has_value() ? "--top" : "--module-depth") +
-                           " is about lists of --summary, which is not given",
+    return usage_error(std::string(flags.top.has_value() ? "--top" : "--module-depth") + " needs --summary",
                        "add --summary");
   }
   if (flags.dot.empty() || flags.dot == "-") return ok_status();
   if (flags.inputs.size() > 1) {
     const std::string meant = console.misread_hint();
     return usage_error("several inputs for one drawing in '" + flags.dot + "'",
-                       meant.empty() ? "draw each of them in a call of its own" : meant);
+                       meant.empty() ? "draw one input per call" : meant);
   }
   return check_extra_product(console, flags.inputs, "--dot", flags.dot);
 }
@@ -241,12 +260,12 @@ void run_show(Console& console, const ShowFlags& flags) {
 }
 
 void declare_selection(Options options, SelectionFlags& flags) {
-  options.add("--node", flags.nodes, "this node, its inputs and its users; repeatable").type("NAME").one_each();
+  options.add("--node", flags.nodes, "print this node, its inputs and its users; repeatable").type("NAME").one_each();
   options.add("--depth", flags.depth, "with --node: all nodes up to N edges away, in schedule order").type("N");
-  options.add("--phase", flags.phase, "only nodes of this phase, as passes see it; selection options intersect")
+  options.add("--phase", flags.phase, "only nodes of this phase, as passes see it; several selection options intersect")
       .type("PHASE");
-  options.add("--module", flags.module_prefix, "nodes at or below this module path").type("PREFIX");
-  options.add("--graph", flags.graph, "of this graph only").type("NAME");
+  options.add("--module", flags.module_prefix, "only nodes at or below this module path").type("PREFIX");
+  options.add("--graph", flags.graph, "only nodes of this graph").type("NAME");
 }
 
 }  // namespace
@@ -256,23 +275,28 @@ CommandBody declare_show(Options options) {
   options.add("IN", flags->inputs, "graph files; '-' is standard input").type("IN").required();
   declare_selection(options, flags->selection);
   const Option summary = options.flag("--summary", flags->summary,
-                                      "print what it is made of: inputs, phases, modules, calls, collectives, what is "
-                                      "opaque (see `fxopt help summary`)");
+                                      "print a summary: inputs, phases, modules, calls, collectives, opaque nodes "
+                                      "(see `fxopt help summary`)");
   options.add("--top", flags->top, "with --summary: N rows of each list (default: 20)").type("N");
   options
       .add("--module-depth", flags->module_depth,
-           "with --summary: modules down to N parts of their path (default: what fits)")
+           "with --summary: the first N parts of module paths (default: as many as fit)")
       .type("N");
   const Option dot = options
                          .flag("--dot{-}", flags->dot,
-                               "draw it: Graphviz text, for `| dot -Tsvg > x.svg`; to standard output, or to FILE")
+                               "draw it as Graphviz text, for `| dot -Tsvg > x.svg`; to standard output, or to FILE")
                          .type("FILE")
                          .excludes(summary);
   options
       .flag("--dependences", flags->dependences,
-            "print what each node must follow and why, and how far it may move (see `fxopt help dependences`)")
+            "print which nodes each node must follow, why, and how far it may move (see `fxopt help dependences`)")
       .excludes(summary)
       .excludes(dot);
+  const Option brief = options.flag("--brief", flags->is_brief,
+                                    "print a line for each node, as wide as the terminal or 160 columns: name, type, "
+                                    "call, phase, tag, module, source line (default)");
+  options.flag("--full", flags->is_full, "print the text form with all fields, which other commands read")
+      .excludes(brief);
   return [flags](Console& console) { run_show(console, *flags); };
 }
 

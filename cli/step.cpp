@@ -44,6 +44,15 @@ std::optional<ComposedStep> compose(Console& console, std::unique_ptr<Module> mo
   return composed;
 }
 
+size_t linked_runs(const Module& module) {
+  const Result<Step> step = find_step(module);
+  if (!step.ok()) return 0;
+  for (size_t i = 0; i < step->runs.size(); ++i) {
+    if (step->count(i, StepInput::Source::kOutput) > 0) return step->runs.size();
+  }
+  return 0;
+}
+
 std::unique_ptr<Module> merge_parts(Console& console, std::vector<std::unique_ptr<Module>> parts,
                                     const std::vector<std::string>& inputs) {
   for (size_t i = 1; i < parts.size(); ++i) {

@@ -13,7 +13,7 @@
 namespace fxopt {
 namespace {
 
-constexpr const char* kHowTo = "write it as in --symbol s0=4096, s0=max or s0=2..64; 's*=4096' is for several";
+constexpr const char* kHowTo = "write it as in --symbol s0=4096, s0=max or s0=2..64; 's*=4096' sets several symbols";
 
 using Kind = SymbolSetting::Kind;
 
@@ -21,7 +21,7 @@ Error bad_value(const SymbolSetting& setting, const std::string& what, std::stri
   return {ErrorCode::kBadOptionValue, "--symbol " + setting.text + what, std::move(hint), {}};
 }
 
-// LOW..HIGH, or one number for both. Nothing for anything else.
+// LOW..HIGH, or one number for both. False for any other text.
 bool parse_range(std::string_view text, SymbolSetting& setting) {
   const size_t dots = text.find("..");
   setting.kind = dots == std::string_view::npos ? Kind::kValue : Kind::kRange;
@@ -46,10 +46,10 @@ Result<SymbolSetting> parse_setting(const std::string& text) {
   if (value == "min" || value == "max") {
     setting.kind = value == "min" ? Kind::kMin : Kind::kMax;
   } else if (!parse_range(value, setting)) {
-    return bad_value(setting, ": '" + value + "' is no integer, no range, and neither min nor max", kHowTo);
+    return bad_value(setting, ": '" + value + "' is not an integer, a range, min or max", kHowTo);
   }
   if (setting.low.value_or(0) < 0 || setting.high.value_or(0) < 0) {
-    return bad_value(setting, " is negative, and symbols are sizes", kHowTo);
+    return bad_value(setting, " is negative, but symbols are sizes", kHowTo);
   }
   if (setting.low.has_value() && setting.high.has_value() && *setting.low > *setting.high) {
     return bad_value(setting, " ends before it begins", "write the smaller end first, as in --symbol s0=2..64");
@@ -57,7 +57,7 @@ Result<SymbolSetting> parse_setting(const std::string& text) {
   return setting;
 }
 
-// The names of all symbols of a module, those that it declares first.
+// The names of every symbol of a module, declared ones first.
 std::vector<StringId> symbol_names(const Module& module) {
   std::vector<StringId> names;
   IdMap<StringId, bool> is_known;
@@ -74,7 +74,7 @@ std::vector<StringId> symbol_names(const Module& module) {
   return names;
 }
 
-// Settings over the symbols of one module.
+// Applies settings to the symbols of one module.
 class SymbolBinder {
  public:
   SymbolBinder(const std::vector<SymbolSetting>& settings, const Module& module)
@@ -107,7 +107,7 @@ class SymbolBinder {
     return found;
   }
 
-  // A name the module does not have is the user's slip.
+  // A name absent from the module is an error of the user.
   Status check(const SymbolSetting& setting) const {
     if (names_.empty() && setting.name.find('*') != std::string::npos) return ok_status();
     std::vector<std::string_view> texts;
@@ -146,7 +146,7 @@ class SymbolBinder {
     const std::string symbol(module_.text(name));
     if (!(is_min ? file.has_min() : file.has_max())) {
       return bad_value(setting, ": the file gives '" + symbol + "' no " + (is_min ? "smallest" : "largest") + " value",
-                       "give it a number, as in --symbol " + symbol + "=4096; a name counts before a pattern");
+                       "give it a number, as in --symbol " + symbol + "=4096; a name overrides a pattern");
     }
     result_.values[name] = is_min ? file.min : file.max;
     return ok_status();
@@ -159,7 +159,7 @@ class SymbolBinder {
     const std::string of = matches_exactly(setting, name) ? "the symbol's range"
                                                           : "the range of '" + std::string(module_.text(name)) + "'";
     return bad_value(setting, " is outside of " + of + ", which is" + range,
-                     "the file was traced for values in this range: give one of them");
+                     "give a value in this range, for which the file was traced");
   }
 
   bool matches_exactly(const SymbolSetting& setting, StringId name) const { return module_.text(name) == setting.name; }
@@ -184,7 +184,7 @@ Result<std::vector<SymbolSetting>> parse_symbol_settings(const std::vector<std::
     if (is_known) {
       return Error{ErrorCode::kUsage,
                    "--symbol gives '" + setting->name + "' two values",
-                   "a symbol has one value in a call; two calls answer both",
+                   "a symbol has one value in a call; make two calls for two values",
                    {}};
     }
     settings.push_back(std::move(*setting));

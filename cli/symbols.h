@@ -24,7 +24,8 @@ struct SymbolSetting {
   std::string text;  // as given
   std::string name;
   Kind kind = Kind::kValue;
-  std::optional<int64_t> low, high;  // of kRange, absent: as in the file; of kValue both are the value
+  // For kRange, absent: as in the file. For kValue both are the value.
+  std::optional<int64_t> low, high;
 };
 
 // Errors: kBadOptionValue; kUsage for a name that is given twice.
@@ -32,17 +33,19 @@ Result<std::vector<SymbolSetting>> parse_symbol_settings(const std::vector<std::
 
 struct BoundSymbols {
   SymbolValues values;
-  // A symbol with a range has no value above while its hint lies within, else that end of the range that is next to it.
+  // A symbol with a range has no value above if its hint is within the range, else the nearest end
+  // of the range.
   SymbolRanges ranges;
 };
 
-// The settings by the module's symbols. A name counts before a pattern, and a later pattern before an earlier one.
-// Errors: kUnknownNode for what no symbol matches, but for patterns where there are no symbols at all; kBadOptionValue
-// for what is out of a symbol's range, and for an end that it does not have. O(symbols * settings).
+// Applies the settings to the module's symbols. A name overrides a pattern, and a later pattern
+// overrides an earlier one. Errors: kUnknownNode if no symbol matches, except for a pattern if the
+// module has no symbols; kBadOptionValue for a value outside of a symbol's range, and for an end
+// that the range does not have. O(symbols * settings).
 Result<BoundSymbols> bind_symbols(const std::vector<SymbolSetting>& settings, const Module& module,
                                   const std::string& file);
 
-// By name: a number, or the text of what is none.
+// By name: a number, or the text of any other setting.
 nlohmann::ordered_json symbol_settings_json(const std::vector<SymbolSetting>& settings);
 
 }  // namespace fxopt

@@ -1,4 +1,4 @@
-// fxopt tags: what became of every save and recompute tag, including those that no pass carried out.
+// fxopt tags: the outcome of every save and recompute tag, also of those that no pass carried out.
 
 #include "cli/report/tags.h"
 
@@ -43,7 +43,7 @@ void refuse(Console& console, const std::string& shown, const std::vector<TagOut
     Error error{ErrorCode::kTagConflict,
                 count_text(static_cast<size_t>(count), what == OutcomesOf::kTags ? "tag" : "mark") +
                     " not carried out: " + outcomes_text(bad, what),
-                "the table says why; `fxopt help verdicts` explains the words",
+                "the table gives the reasons; `fxopt help verdicts` explains the words",
                 {}};
     error.where.file = shown;
     console.error(error);
@@ -60,7 +60,7 @@ void print_heading(std::ostream& out, const std::string& shown, const std::vecto
   out << '\n';
 }
 
-// A graph without backward, with tags or marks: that is said once.
+// Warns once of each graph that has tags or marks but no backward.
 void warn_without_backward(Console& console, const std::string& shown, const std::vector<TagOutcome>& outcomes) {
   std::set<std::string> warned;
   for (const TagOutcome& each : outcomes) {
@@ -90,7 +90,7 @@ void list_tags(Console& console, const TagsFlags& flags, const std::string& show
   flags.strict ? refuse(console, shown, outcomes) : warn_without_backward(console, shown, outcomes);
 }
 
-// The files together, which are one step.
+// Loads the files, which form one step, into one module.
 std::unique_ptr<Module> load_step(Console& console, const std::vector<std::string>& inputs) {
   std::unique_ptr<Module> module = load_parts(console, inputs);
   if (module == nullptr || !prepare_input(console, *module, inputs.front()).has_value()) return nullptr;
@@ -110,9 +110,9 @@ CommandBody declare_tags(Options options) {
   options.flag("--step", flags->step, kStepHelp);
   options.add("--top", flags->top, "print at most N rows; identical layers share a row (default: 32)").type("N");
   options.flag("--strict-tags", flags->strict,
-               "exit with 4 when a tag is ignored, dropped or conflicting, a MUST_RECOMPUTE is overridden, a mark "
+               "exit with 4 if a tag is ignored, dropped or conflicting, a MUST_RECOMPUTE is overridden, a mark "
                "(ap_must_save) "
-               "is lost, or the step has recompute tags and no backward; tags that a policy wrote are left out");
+               "is lost, or the step has recompute tags but no backward; tags written by a policy are not checked");
   return [flags](Console& console) {
     console.result()["files"] = nlohmann::ordered_json::array();
     const Status inputs = check_inputs(flags->inputs);

@@ -7,8 +7,8 @@
 
 namespace fxopt {
 
-// The help of a command, or of fxopt itself with its commands where `name` is empty. Written here rather than by CLI11, whose layout
-// changes between versions.
+// The help of a command, or of fxopt itself with its commands if `name` is empty. CLI11's own
+// layout is not used, because it changes between versions.
 std::string usage_text(const CommandLine& line, std::string_view name = "");
 
 // "-o, --output OUT", "--json[=FILE]", "IN...".

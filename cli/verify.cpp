@@ -1,4 +1,4 @@
-// fxopt verify: every broken invariant of each input, and what of it is opaque.
+// fxopt verify: reports every broken invariant of each input, and its opaque nodes.
 
 #include "ir/check/verify.h"
 
@@ -42,8 +42,8 @@ struct VerifyFlags {
   bool strict = false;
 };
 
-std::optional<Law> find_law(std::string_view word) {
-  for (const auto& [law, name] : EnumNames<Law>::kAll) {
+std::optional<RewriteRule> find_law(std::string_view word) {
+  for (const auto& [law, name] : EnumNames<RewriteRule>::kAll) {
     if (name == word) return law;
   }
   return std::nullopt;
@@ -55,17 +55,17 @@ Result<ProofOptions> proof_options(const VerifyFlags& flags) {
   options.as_step = flags.step;
   std::vector<std::string_view> words;
   for (const ProofAllowance& item : kProofAllowances) words.push_back(item.word);
-  for (const auto& [law, name] : EnumNames<Law>::kAll) words.push_back(name);
+  for (const auto& [law, name] : EnumNames<RewriteRule>::kAll) words.push_back(name);
   for (const std::string& word : flags.allow) {
     const auto found = std::find(words.begin(), words.end(), word);
     if (found == words.end()) {
       return Error{
           ErrorCode::kBadOptionValue,
-          "--allow takes no '" + word + "'",
+          "--allow does not take '" + word + "'",
           suggestion(word, words, "it takes " + join(std::vector<std::string>(words.begin(), words.end()), ", ")),
           {}};
     }
-    if (const std::optional<Law> law = find_law(word); law.has_value()) {
+    if (const std::optional<RewriteRule> law = find_law(word); law.has_value()) {
       options.numerics = std::max(options.numerics, numerics_of(*law));
       continue;
     }
@@ -75,7 +75,8 @@ Result<ProofOptions> proof_options(const VerifyFlags& flags) {
   return options;
 }
 
-// What passes must assume the worst of, graph by graph: no error, for real graphs have it.
+// Reports, by graph, the nodes for which passes assume the worst. Not an error: real graphs have
+// such nodes.
 nlohmann::ordered_json report_opaque(std::ostream& out, const Module& module, Validity validity) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   SubgraphEffects subgraphs(module);
@@ -103,7 +104,7 @@ nlohmann::ordered_json report_opaque(std::ostream& out, const Module& module, Va
   return json;
 }
 
-// What was proved of the module by those who wrote it, if it is still the module that they wrote.
+// Reports the proofs recorded in the file's certificate, unless the module changed since.
 void report_certificate(Console& console, const Module& module, const std::string& path, nlohmann::ordered_json& file) {
   const Certificate& certificate = *module.certificate;
   ProofOptions options;
@@ -119,11 +120,11 @@ void report_certificate(Console& console, const Module& module, const std::strin
   }
   Where where;
   where.file = shown_input(path);
-  console.warning("stale-certificate", where,
-                  "what is certified in the file was proved of another graph: this one was changed afterwards");
+  console.warning("stale-certificate", where, "the file's certificate is stale: the graph changed after it was proved");
 }
 
-// Marks that say forward of what depends on a gradient: of each graph the first, and how many more.
+// Forward marks on nodes that depend on a gradient: the first of each graph, with the count of the
+// others.
 std::vector<Error> phase_errors(const Module& module) {
   std::vector<Error> errors;
   for (const GraphId id : top_level_graphs(module)) {
@@ -132,9 +133,9 @@ std::vector<Error> phase_errors(const Module& module) {
     if (conflicts.empty()) continue;
     const NodeId first = conflicts.front();
     Error error{ErrorCode::kVerifyPhase,
-                "marked " + std::string(name_of(graph[first].phase)) + ", and depends on a gradient" +
+                "marked " + std::string(name_of(graph[first].phase)) + ", but depends on a gradient" +
                     (conflicts.size() > 1 ? ", as do " + std::to_string(conflicts.size() - 1) + " more" : ""),
-                "mark it backward, or leave the mark out",
+                "mark it backward, or remove the mark",
                 {}};
     error.where.graph = module.text(graph.name());
     error.where.node = graph.name_of(first);
@@ -143,7 +144,7 @@ std::vector<Error> phase_errors(const Module& module) {
   return errors;
 }
 
-// Gives the module, null for what cannot be read.
+// Returns the module, or null if it cannot be read.
 std::unique_ptr<Module> verify_one(Console& console, const VerifyFlags& flags, const std::string& path,
                                    nlohmann::ordered_json& file) {
   std::unique_ptr<Module> module = load_input(console, path);
@@ -153,7 +154,7 @@ std::unique_ptr<Module> verify_one(Console& console, const VerifyFlags& flags, c
     file["verdict"] = "unreadable";
     return nullptr;
   }
-  const size_t limit = std::max(flags.max_errors, size_t{1});  // the verdict follows from one
+  const size_t limit = std::max(flags.max_errors, size_t{1});  // one error decides the verdict
   Stopwatch watch;
   std::vector<Error> broken = verify(*module, limit + 1);
   console.stage("verified " + shown_input(path), watch.lap());
@@ -183,10 +184,10 @@ std::unique_ptr<Module> verify_one(Console& console, const VerifyFlags& flags, c
   return module;
 }
 
-// Whether each module computes what the one of --against does; those that are broken are not judged.
+// Proves that each module computes the same as the one of --against. Broken modules are not judged.
 class AgainstFile {
  public:
-  // Null after an error, which was said.
+  // Null after an error, which was reported.
   static std::unique_ptr<AgainstFile> load(Console& console, const VerifyFlags& flags) {
     const Result<ProofOptions> options = proof_options(flags);
     if (!options.ok()) {
@@ -203,12 +204,12 @@ class AgainstFile {
     lower_control_deps(*module);  // as opt does before its passes
     std::unique_ptr<AgainstFile> file(new AgainstFile(std::move(module), *options));
     for (const std::string& word : flags.allow) {
-      if (const std::optional<Law> law = find_law(word); law.has_value()) file->laws_.push_back(*law);
+      if (const std::optional<RewriteRule> law = find_law(word); law.has_value()) file->rewrites_.push_back(*law);
     }
     return file;
   }
 
-  // `what`: the file, or the files of a step.
+  // `what`: the file, or the files of a step, for messages.
   void judge(Console& console, const VerifyFlags& flags, const Module& given, const std::string& what,
              nlohmann::ordered_json& file) {
     Stopwatch watch;
@@ -218,13 +219,13 @@ class AgainstFile {
       lower_control_deps(*lowered);
     }
     const Module& module = lowered != nullptr ? *lowered : given;
-    ModuleProof proof = laws_.empty()
+    ModuleProof proof = rewrites_.empty()
                             ? prover_.prove(module)
-                            : Prover(*module_, options_, claims_by_origins(*module_, module, laws_)).prove(module);
+                            : Prover(*module_, options_, claims_by_origins(*module_, module, rewrites_)).prove(module);
     const bool is_open = is_left_open(module, proof);
     if (is_open) {
       proof.answer = ProofAnswer::kUndecided;
-      proof.missing = "a law that is allowed may explain the call, and its conditions were not seen to hold";
+      proof.missing = "an allowed rewrite rule may explain the call, but its conditions could not be shown to hold";
     }
     console.stage("compared " + what, watch.lap());
     const std::string shown = printable_line(what);
@@ -232,7 +233,7 @@ class AgainstFile {
     file["against"] = shown_input(flags.against);
     file["proof"] = answer_word(proof.answer);
     if (proof.answer == ProofAnswer::kProved) {
-      console.product() << shown << ": proved, it computes what " << other << " does\n";
+      console.product() << shown << ": proved, computes the same as " << other << '\n';
       return;
     }
     nlohmann::ordered_json& differences = file["differences"] = nlohmann::ordered_json::array();
@@ -240,7 +241,8 @@ class AgainstFile {
     Error error = proof_error(module, proof);
     error.where.file = what;
     console.product() << shown << ": " << answer_word(proof.answer) << ", against " << other << '\n';
-    // By a law the proof was asked for, and is not there: no accusation, and no pass.
+    // An allowed rewrite rule may explain the difference, but the proof is missing: neither
+    // "differs" nor a pass.
     if (proof.answer == ProofAnswer::kUndecided && !flags.strict && !is_open) {
       console.warning("undecided", error.where, error.message);
     } else {
@@ -249,11 +251,11 @@ class AgainstFile {
   }
 
  private:
-  // Whether what differs first is something that a law which is allowed changes.
+  // True if an allowed rewrite rule may have made the first difference.
   bool is_left_open(const Module& module, const ModuleProof& proof) const {
-    if (laws_.empty() || proof.answer != ProofAnswer::kDiffers || !proof.first_new.is_valid()) return false;
+    if (rewrites_.empty() || proof.answer != ProofAnswer::kDiffers || !proof.first_new.is_valid()) return false;
     const Module& after = proof.step != nullptr ? *proof.step : module;
-    return may_follow_from(after.graph(after.find_graph(proof.graph)), proof.first_new, laws_);
+    return may_follow_from(after.graph(after.find_graph(proof.graph)), proof.first_new, rewrites_);
   }
 
   AgainstFile(std::unique_ptr<Module> module, const ProofOptions& options)
@@ -273,11 +275,12 @@ class AgainstFile {
 
   std::unique_ptr<Module> module_;
   ProofOptions options_;
-  std::vector<Law> laws_;  // that may explain what differs
+  std::vector<RewriteRule> rewrites_;  // allowed rewrite rules that may explain a difference
   Prover prover_;
 };
 
-// Whether the files make one step, where each is valid; `against`: null, or what the step is to compute.
+// Checks that the files form one step if each is valid. `against`: null, or the graph to compare it
+// with.
 void verify_step(Console& console, const VerifyFlags& flags, std::vector<std::unique_ptr<Module>> modules,
                  AgainstFile* against) {
   nlohmann::ordered_json& result = console.result()["step"];
@@ -305,21 +308,21 @@ CommandBody declare_verify(Options options) {
   options.add("IN", flags->inputs, "graph files; '-' is standard input").type("IN").required();
   options.add("--max-errors", flags->max_errors, "print at most N errors for each file, at least one (default: 100)")
       .type("N");
-  options.flag("--step", flags->step, std::string(kStepHelp) + ": they fit together, too");
+  options.flag("--step", flags->step, std::string(kStepHelp) + "; also check that they fit together");
   options
       .add("--against", flags->against,
-           "prove that each input, or with --step all of them together, computes what this graph does: outputs, "
-           "writes, shared memory, random draws, collectives and other effects (exit 4 where it does not)")
+           "prove that each input (with --step: all inputs together) computes the same as this graph: outputs, "
+           "writes, shared memory, random draws, collectives and other effects (exit 4 if not)")
       .type("BEFORE");
   options
       .add("--allow", flags->allow,
-           "what inputs may leave out, repeatable: dead-draws, dead-collectives, dead-assertions, no-backward (of a "
-           "joint graph); or a law by which they may differ, which is checked at each node that records where it comes "
-           "from: bucket, bucketed-reduction, gathers, own-shard, added-reductions")
+           "differences to allow; repeatable. Omissions: dead-draws, dead-collectives, dead-assertions, no-backward "
+           "(for a joint graph). Rewrite rules, checked at each node that records its origin: "
+           "bucket, bucketed-reduction, gathers, own-shard, added-reductions")
       .type("LIST")
       .separated_by(',')
       .one_each();
-  options.flag("--strict", flags->strict, "exit with 4 where a proof is undecided as well");
+  options.flag("--strict", flags->strict, "also exit with 4 if a proof is undecided");
   return [flags](Console& console) {
     console.result()["files"] = nlohmann::ordered_json::array();
     const Status inputs = check_inputs(flags->inputs);
@@ -329,9 +332,9 @@ CommandBody declare_verify(Options options) {
       against = AgainstFile::load(console, *flags);
       if (against == nullptr) return;
     } else if (!flags->allow.empty() || flags->strict) {
-      return console.error({ErrorCode::kUsage, "--allow and --strict are for proofs", "add --against BEFORE", {}});
+      return console.error({ErrorCode::kUsage, "--allow and --strict need --against", "add --against BEFORE", {}});
     }
-    std::vector<std::unique_ptr<Module>> modules(flags->inputs.size());  // of the step
+    std::vector<std::unique_ptr<Module>> modules(flags->inputs.size());  // for the step
     for_each_input(console, flags->inputs, [&](size_t i, nlohmann::ordered_json& file) {
       std::unique_ptr<Module> module = verify_one(console, *flags, flags->inputs[i], file);
       if (against != nullptr && !flags->step && module != nullptr && file["verdict"] == "ok") {

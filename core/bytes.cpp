@@ -13,7 +13,7 @@ constexpr std::string_view kHex = "0123456789abcdef";
 
 uint32_t byte_at(std::string_view text, size_t index) { return static_cast<unsigned char>(text[index]); }
 
-// 0 to 63, or -1 for a character outside the alphabet.
+// Returns 0 to 63, or -1 for a character outside the alphabet.
 int base64_digit(char c) {
   if (c >= 'A' && c <= 'Z') return c - 'A';
   if (c >= 'a' && c <= 'z') return c - 'a' + 26;
@@ -28,7 +28,7 @@ void append_hex_escape(std::string& out, uint32_t byte) {
   out += kHex[byte & 15];
 }
 
-// The character behind a one-letter escape, or 0.
+// Returns the character that a one-letter escape denotes, or 0.
 char simple_escape(char letter) {
   switch (letter) {
     case '"':
@@ -83,7 +83,7 @@ std::optional<std::string> from_base64(std::string_view text) {
       if (digit < 0) return std::nullopt;
       group = group << 6 | static_cast<uint32_t>(digit);
     }
-    // Bits that no byte takes must be zero, or two texts would mean the same bytes.
+    // Unused bits must be zero, or two texts would mean the same bytes.
     if (digits < 4 && (group & (digits == 3 ? 0xffU : 0xffffU)) != 0) return std::nullopt;
     for (size_t j = 0; j + 1 < digits; ++j) out += static_cast<char>(group >> (16 - 8 * j) & 0xff);
   }
@@ -186,7 +186,7 @@ std::optional<std::string> unquote(std::string_view literal) {
 std::string human_bytes(double bytes) {
   constexpr std::array<std::string_view, 7> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   size_t unit = 0;
-  // Rounds as printed, so that 1048575 becomes 1.00 MiB and not 1024.00 KiB.
+  // Compares as printed, so that 1048575 becomes 1.00 MiB and not 1024.00 KiB.
   while (unit + 1 < kUnits.size() && std::fabs(bytes) >= (unit == 0 ? 1023.5 : 1023.995)) {
     bytes /= 1024;
     ++unit;

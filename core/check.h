@@ -5,18 +5,19 @@
 
 namespace fxopt {
 
-// A mistake in fxopt itself. Thrown by FXOPT_CHECK, caught only by cli, which writes a reproducer and exits 1.
+// A bug in fxopt itself. Thrown by FXOPT_CHECK, caught only by cli, which writes a reproducer and
+// exits 1.
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
 };
 
-// Throws InternalError with the place and the condition.
+// Throws InternalError with the source location and the condition.
 [[noreturn]] void fail_check(const char* file, int line, const char* condition, const std::string& message);
 
 }  // namespace fxopt
 
-// On in every build. `message` is evaluated only on failure.
+// Enabled in every build. `message` is evaluated only on failure.
 #define FXOPT_CHECK(condition, message)                               \
   do {                                                                \
     if (!(condition)) [[unlikely]] {                                  \

@@ -10,10 +10,10 @@ namespace fxopt {
 namespace {
 
 constexpr size_t kCodeDigits = 4;
-constexpr size_t kMaxCompared = 256;  // characters of a name: nobody mistypes a longer one
-constexpr size_t kMinBeginning = 3;   // characters of a name that others may begin with
+constexpr size_t kMaxCompared = 256;  // characters of a name: longer ones are not slips
+constexpr size_t kMinBeginning = 3;   // minimum length of a name that matches as a prefix
 
-// "file:12:9: ", "file: byte 40: ", or as much of it as is known.
+// "file:12:9: ", "file: byte 40: ", or as much as is known.
 std::string format_place(const Where& where) {
   std::string place = printable_line(where.file);
   if (where.line > 0) {
@@ -51,7 +51,8 @@ std::string lower_case(std::string_view text) {
   return out;
 }
 
-// The number of insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+// Returns the number of insertions, deletions, replacements and swaps of neighbours that turn `a`
+// into `b`.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before_previous, previous(b.size() + 1), current(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) previous[j] = j;

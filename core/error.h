@@ -7,7 +7,7 @@
 
 namespace fxopt {
 
-// What fxopt exits with: part of its contract, documented by `fxopt help exit-codes`.
+// The exit codes of fxopt: part of its contract, documented by `fxopt help exit-codes`.
 enum class ExitCode : int {
   kDone = 0,
   kBug = 1,
@@ -22,7 +22,8 @@ enum class ExitCode : int {
   kFile = 10,
 };
 
-// Stable error codes, printed as FX followed by four digits: the first two are the family, which fixes the exit code.
+// Stable error codes, printed as FX and four digits. The first two digits are the family, which
+// fixes the exit code.
 enum class ErrorCode : uint16_t {
   kInternal = 101,
 
@@ -46,18 +47,18 @@ enum class ErrorCode : uint16_t {
   kMalformed = 304,     // protobuf or JSON that does not parse
   kTruncated = 305,
   kSyntax = 306,        // text form
-  kBadReference = 307,  // an index or name that names nothing
+  kBadReference = 307,  // an index or name without a definition
   kDuplicateName = 308,
-  kLimit = 309,  // count, depth or size beyond what is read
+  kLimit = 309,  // a count, depth or size above the reader's limit
   kBadExpression = 310,
-  kBadValue = 311,  // a field whose value is not legal
+  kBadValue = 311,  // a field with an illegal value
   kCountMismatch = 312,
   kBadCompression = 313,
   kBadProfile = 314,   // a device profile
   kBadBaseline = 315,  // --baseline
   kBadStep = 316,      // files or graphs that do not make one step
   kBadMeasurement = 317,
-  kBadInput = 318,  // fxopt run: a tensor that is not what the step takes
+  kBadInput = 318,  // fxopt run: a tensor that does not match the step's input
 
   kVerifyStructure = 401,  // the verifier's groups, see ir/check/verify.h
   kVerifyOrder = 402,
@@ -69,8 +70,9 @@ enum class ErrorCode : uint16_t {
   kTagConflict = 410,      // --strict-tags
   kTagUnrepeatable = 411,  // rule 3 of the tag list
   kPhaseConflict = 412,    // a forward-marked node depends on a tangent
-  kNotEquivalent = 420,    // a graph computes something else than the one before
-  kNotProved = 421,        // a fact is missing that would tell
+  kWarning = 413,          // --werror
+  kNotEquivalent = 420,    // the graph computes something else than the input graph
+  kNotProved = 421,        // a fact is missing that would decide
   kOutputsDiffer = 430,    // fxopt run --expect
 
   kBudgetExceeded = 501,
@@ -92,7 +94,8 @@ enum class ErrorCode : uint16_t {
   kFileTooLarge = 1004,
 };
 
-// Where an error or a diagnostic points. Every part may be empty; line and column count from 1, 0 when unknown.
+// The place of an error or a diagnostic. Every part may be empty. Line and column count from 1; 0:
+// unknown.
 struct Where {
   std::string file;
   uint64_t line = 0;
@@ -109,8 +112,8 @@ struct Where {
 
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
-  std::string message;  // what is wrong and why: lower case, no full stop
-  std::string hint;     // what to do; may be empty
+  std::string message;  // the fault and its reason: lower case, no full stop
+  std::string hint;     // the remedy; may be empty
   Where where;
 };
 
@@ -118,33 +121,36 @@ struct ErrorInfo {
   ErrorCode code;
   ExitCode exit;
   std::string_view title;
-  std::string_view explanation;  // printed by `fxopt help FX0306`
+  std::string explanation;  // printed by `fxopt help FX0306`
 };
 
-// All codes, sorted by number. The table `fxopt help` prints and the tests walk.
+// All codes, sorted by number, from core/errors.md: the table that `fxopt help` prints and the
+// tests walk.
 const std::vector<ErrorInfo>& error_table();
 
-// The row of `code`. Every enumerator has one.
+// Returns the row of `code`. Every enumerator has one.
 const ErrorInfo& error_info(ErrorCode code);
 
-// "FX0306".
+// Returns "FX0306".
 std::string code_name(ErrorCode code);
 
-// The code written as "FX0306", "fx306" or "306"; nullptr when there is none.
+// Returns the code written as "FX0306", "fx306" or "306", or nullptr if it does not exist.
 const ErrorInfo* find_error_info(std::string_view name);
 
-// For people, without a line feed at the end: "file:line:col: error[FX0306]: message", then, each on an indented line
-// of its own where there is one, graph, node and field, module path, source, the excerpt, and "hint: ...". Control
-// characters are escaped: much of this text comes from files.
+// Formats an error for people, without a final line feed: "file:line:col: error[FX0306]: message".
+// Then, each on an indented line if present: graph, node and field, module path, source, the
+// excerpt, and "hint: ...". Control characters are escaped, because much of this text comes from
+// files.
 std::string format_error(const Error& error);
 
-// The candidate closest to `name` by edit distance (insertions, deletions, replacements, swaps of neighbours; upper and
-// lower case are the same), when close enough to be a slip: at most a quarter of the longer length, rounded up. Where
-// none is, the first candidate that begins with `name`, if that has three characters or more. Empty when there is
-// neither, and for names of one character or beyond 256. Ties go to the earlier candidate. O(candidates * length^2).
+// Returns the candidate closest to `name` by edit distance (insertions, deletions, replacements,
+// swaps of neighbours; case is ignored), if it is close enough to be a slip: at most a quarter of
+// the longer length, rounded up. Otherwise returns the first candidate that begins with `name`, if
+// `name` has three characters or more. Returns an empty view if neither exists, and for names of
+// one character or of more than 256. The earlier candidate wins a tie. O(candidates * length^2).
 std::string_view closest_name(std::string_view name, const std::vector<std::string_view>& candidates);
-// "did you mean 'x'?" of that candidate; `otherwise` when there is none. Names may come from a file: what is printed is
-// cleaned where it is printed.
+// Returns "did you mean 'x'?" for closest_name(), or `otherwise` if it is empty. Names may come
+// from a file: the text is escaped when it is printed.
 std::string suggestion(std::string_view name, const std::vector<std::string_view>& candidates,
                        std::string_view otherwise = "");
 

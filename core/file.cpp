@@ -1,5 +1,5 @@
-// Plain POSIX calls and not iostreams: only they say why a call failed, flush to the disk, and create a file
-// exclusively.
+// POSIX calls instead of iostreams: only they report why a call failed, flush to the disk, and
+// create a file exclusively.
 #include "core/file.h"
 
 #include <algorithm>
@@ -26,8 +26,9 @@ namespace {
 using Pieces = std::span<const std::string_view>;
 
 constexpr size_t kChunk = size_t{1} << 20;
-// The last level that pays. A training step of 32,000 nodes, 3.2 MB: level 3 takes 0.007 s and gives 467 kB, 9 takes
-// 0.047 s and gives 442 kB, 19 takes 1.36 s, twenty times what the rest of a conversion does, and gives 384 kB.
+// The highest level worth its time. A training step of 32,000 nodes, 3.2 MB: level 3 takes 0.007 s
+// and gives 467 kB, level 9 takes 0.047 s and gives 442 kB. Level 19 takes 1.36 s, twenty times the
+// rest of a conversion, and gives 384 kB.
 constexpr int kZstdLevel = 9;
 constexpr int kMaxLinks = 40;  // symbolic links on the way to a file, as the kernel counts them
 
@@ -37,11 +38,11 @@ std::string shown_path(const std::string& path, std::string_view stream) {
 
 Error too_large(const std::string& file, uint64_t max_bytes) {
   return make_file_error(ErrorCode::kFileTooLarge, file,
-                         "holds more than the " + std::to_string(max_bytes) + " bytes that are read",
+                         "has more than " + std::to_string(max_bytes) + " bytes, the limit",
                          "check that this is the file you meant");
 }
 
-// Everything `fd` gives, up to `max_bytes`.
+// Reads everything from `fd`, up to `max_bytes`.
 Result<std::string> read_all(int fd, const std::string& file, uint64_t max_bytes) {
   struct stat info {};
   const bool has_size = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
@@ -67,14 +68,15 @@ Result<std::string> read_all(int fd, const std::string& file, uint64_t max_bytes
 
 bool is_zstd(std::string_view bytes) { return bytes.substr(0, 4) == "\x28\xb5\x2f\xfd"; }
 
-// Streams, so that neither a size that lies in the header nor a small file that unpacks to a huge one takes more memory
-// than `max_bytes` allows.
+// Streams, so that neither a false size in the header nor a small file that unpacks to a huge one
+// takes more memory than `max_bytes` allows.
 Result<std::string> decompress(std::string_view packed, const std::string& file, uint64_t max_bytes) {
   const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), &ZSTD_freeDCtx);
   if (context == nullptr) return make_file_error(ErrorCode::kFileTooLarge, file, "not enough memory to decompress");
   std::string bytes;
   const uint64_t promised = ZSTD_getFrameContentSize(packed.data(), packed.size());
-  // Beyond this ratio, which graphs do not reach, the promise is not believed and the text grows step by step.
+  // Above this ratio, which graphs do not reach, the promised size is not trusted and the buffer
+  // grows step by step.
   if (promised <= packed.size() * uint64_t{64} && promised <= max_bytes) bytes.reserve(promised);
   std::string chunk(ZSTD_DStreamOutSize(), '\0');
   ZSTD_inBuffer in{packed.data(), packed.size(), 0};
@@ -115,7 +117,7 @@ Result<std::string> read_plain(const std::string& path, const std::string& file,
 Result<std::string> compress(std::string_view bytes, const std::string& file) {
   const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(), &ZSTD_freeCCtx);
   if (context == nullptr) return make_file_error(ErrorCode::kFileWrite, file, "not enough memory to compress");
-  // One thread (the default), so that the same bytes in give the same bytes out on every machine.
+  // One thread (the default), so that equal input gives equal bytes on every machine.
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, kZstdLevel);
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_contentSizeFlag, 1);
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
@@ -138,7 +140,7 @@ Status write_all(int fd, std::string_view bytes, const std::string& file) {
   return ok_status();
 }
 
-// The pieces one after the other. Small ones are collected, so that a system call writes many of them.
+// Writes the pieces in sequence. Small ones are collected, so that one system call writes many.
 Status write_pieces(int fd, Pieces pieces, const std::string& file) {
   std::string small;
   for (const std::string_view piece : pieces) {
@@ -158,7 +160,8 @@ Status write_pieces(int fd, Pieces pieces, const std::string& file) {
 }
 
 Status write_special(const std::string& path, Pieces pieces) {
-  // Appending means nothing to a device and, for a redirected standard output, goes on where the shell's file ends.
+  // Appending has no effect on a device. For a redirected standard output it continues at the end
+  // of the shell's file.
   FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   if (fd.get() < 0) return write_error(path, "open the file", errno);
   Status status = write_pieces(fd.get(), pieces, path);
@@ -166,12 +169,13 @@ Status write_special(const std::string& path, Pieces pieces) {
   return fd.close() ? ok_status() : Status(write_error(path, "write the file", errno));
 }
 
-// Another name of an open descriptor: renaming a file over it would replace the link, or leave its reader an old file.
+// Another name of an open descriptor: renaming a file over it would replace the link, or leave its
+// reader an old file.
 bool is_descriptor_path(std::string_view path) {
   return path == "/dev/stdout" || path == "/dev/stderr" || path.starts_with("/dev/fd/") || path.starts_with("/proc/");
 }
 
-// What a symbolic link names in the end, whether it exists or not.
+// Returns the final target of a symbolic link, whether it exists or not.
 std::string follow_links(std::filesystem::path path) {
   for (int i = 0; i < kMaxLinks; ++i) {
     std::error_code failure;
@@ -182,8 +186,9 @@ std::string follow_links(std::filesystem::path path) {
   return path.string();
 }
 
-// The new file beside the target that becomes the target when it is complete; removed if it never does. Where the file
-// system can, it has no name until then, so that nothing is left of a process that is killed while it writes.
+// A new file beside the target that replaces the target when it is complete; removed otherwise. If
+// the file system supports it, the file has no name until then, so that a killed process leaves
+// nothing behind.
 class TemporaryFile {
  public:
   TemporaryFile(const std::string& target, mode_t mode) {
@@ -226,10 +231,11 @@ class TemporaryFile {
   }
 
  private:
-  static constexpr int kMaxAttempts = 10000;  // as many files may lie here after crashes of processes of our number
+  // crashed processes with our process number may have left this many files
+  static constexpr int kMaxAttempts = 10000;
   static constexpr const char* kOwnDescriptors = "/proc/self/fd/";
 
-  // Tries names until `make(name)` succeeds, or fails for another reason than that the name is taken.
+  // Tries names until `make(name)` succeeds or fails for a reason other than a taken name.
   template <class Make>
   bool take_name(Make make) {
     for (int number = 0; number < kMaxAttempts; ++number) {
@@ -245,13 +251,14 @@ class TemporaryFile {
   bool has_name_ = false;
 };
 
-// `existing` describes the file that is replaced, null when there is none.
+// `existing` describes the replaced file, or is null.
 Status write_regular(const std::string& target, const struct stat* existing, Pieces pieces, const std::string& file) {
   // A rename would replace a file its owner has protected from writing.
   if (existing != nullptr && ::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0)
     return write_error(file, "write the file", errno);
   const mode_t permissions = existing != nullptr ? existing->st_mode & 07777 : 0666;
-  TemporaryFile temporary(target, permissions & 0777);  // a new file's permissions go through the umask here
+  // the umask applies to a new file's permissions here
+  TemporaryFile temporary(target, permissions & 0777);
   if (temporary.fd() < 0) return write_error(file, "create a file in the same folder", errno);
   if (existing != nullptr && ::fchmod(temporary.fd(), permissions) != 0) {
     return write_error(file, "keep the permissions of the file", errno);
@@ -265,7 +272,7 @@ Status write_regular(const std::string& target, const struct stat* existing, Pie
 
 Status write_path(const std::string& path, Pieces pieces) {
   if (path == "-") {
-    std::fflush(stdout);  // what was printed before comes before
+    std::fflush(stdout);  // keep the order of earlier output
     return write_pieces(STDOUT_FILENO, pieces, shown_path(path, "standard output"));
   }
   struct stat info {};
@@ -274,7 +281,7 @@ Status write_path(const std::string& path, Pieces pieces) {
   if (exists && S_ISDIR(info.st_mode)) return write_error(path, "write the file", EISDIR);
   if (is_descriptor_path(path) || (exists && !S_ISREG(info.st_mode))) return write_special(path, pieces);
   if (!exists) return write_regular(follow_links(path), nullptr, pieces, path);
-  // Through symbolic links, so that the link stays and the file it names is replaced.
+  // Resolves symbolic links, so that the link stays and its target is replaced.
   const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr), &std::free);
   if (resolved == nullptr) return write_error(path, "resolve the path", errno);
   return write_regular(resolved.get(), &info, pieces, path);

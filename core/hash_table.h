@@ -7,8 +7,8 @@
 #include <tsl/robin_map.h>
 #include <tsl/robin_set.h>
 
-// Flat hash tables: for what grows with the graph, where a node per entry would cost a cache miss per look-up. To be
-// looked up, never iterated: the order of entries is not defined.
+// Flat hash tables, for tables that grow with the graph, where a node per entry would cost a cache
+// miss per look-up. Look up only, never iterate: the order of entries is undefined.
 
 namespace fxopt {
 

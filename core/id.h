@@ -11,8 +11,8 @@
 
 namespace fxopt {
 
-// A 32-bit index into one dense table. Each table has its own Tag, so ids of different tables do not mix.
-// A default-constructed id names nothing; ids compare by their position in the table.
+// A 32-bit index into one dense table. Each table has its own Tag, so ids of different tables do
+// not mix. A default-constructed id is invalid. Ids compare by their position in the table.
 template <class Tag>
 class Id {
  public:
@@ -28,7 +28,8 @@ class Id {
   uint32_t value_ = kNone;
 };
 
-// A side table: one T for each id. Reading beyond the end gives the default, writing grows the table. O(1) amortised.
+// A side table: one T for each id. Reading beyond the end gives the default; writing grows the
+// table. O(1) amortised.
 template <class IdType, class T>
 class IdMap {
  public:
@@ -36,14 +37,14 @@ class IdMap {
   explicit IdMap(size_t size, T fill = T()) : fill_(fill), items_(size, fill) {}
 
   typename std::vector<T>::const_reference operator[](IdType id) const { return get(id); }
-  // Reads a table that is not const, without growing it.
+  // Reads a non-const table without growing it.
   typename std::vector<T>::const_reference get(IdType id) const {
     return id.index() < items_.size() ? items_[id.index()] : fill_;
   }
-  // The reference is good until the table grows: copy what `map[a] = map[b]` reads first.
+  // The reference is valid until the table grows: in `map[a] = map[b]`, copy the right side first.
   typename std::vector<T>::reference operator[](IdType id) {
     if (id.index() >= items_.size()) {
-      FXOPT_CHECK(id.is_valid(), "side table written at no id");
+      FXOPT_CHECK(id.is_valid(), "side table written at an invalid id");
       items_.resize(id.index() + 1, fill_);
     }
     return items_[id.index()];

@@ -14,8 +14,9 @@ namespace fxopt {
 struct StringTag;
 using StringId = Id<StringTag>;
 
-// Strings kept once each. Ids are dense, in order of first use; id 0 is the empty string. Views stay valid for the
-// interner's life. A copy has the same ids; nothing is assigned or moved: the index looks into its own strings.
+// Stores each string once. Ids are dense, in order of first use; id 0 is the empty string. Views
+// stay valid for the interner's lifetime. A copy has the same ids. Assignment is deleted: the index
+// refers to the interner's own strings.
 class Interner {
  public:
   Interner() : index_(0, Hash{&strings_}, Equal{&strings_}) { intern(""); }
@@ -35,7 +36,7 @@ class Interner {
     return id;
   }
 
-  // The id of a string already interned; invalid when it is not.
+  // Returns the id of a string already interned, otherwise an invalid id.
   StringId find(std::string_view text) const {
     const Index::const_iterator found = index_.find(text, hash_bytes(text));
     return found == index_.end() ? StringId() : *found;
@@ -57,7 +58,7 @@ class Interner {
     bool operator()(StringId a, std::string_view b) const { return (*strings)[a.index()] == b; }
     bool operator()(std::string_view a, StringId b) const { return (*strings)[b.index()] == a; }
   };
-  using Index = HashSet<StringId, Hash, Equal>;  // a look-up reads one string at most
+  using Index = HashSet<StringId, Hash, Equal>;  // a look-up reads at most one string
 
   std::deque<std::string> strings_;  // a deque never moves its elements
   Index index_;                      // looked up, never iterated

@@ -6,11 +6,11 @@
 
 namespace fxopt {
 
-// From least to most talkative.
+// From least to most verbose.
 enum class LogLevel { kWarning, kInfo };
 
-// Lines for people on one stream, which must outlive the log. For cli and runtime; ir and passes return what they have
-// to say. Not thread-safe, as the stream is not.
+// Prints lines for people to one stream, which must outlive the log. For cli and runtime; ir and
+// passes return their messages. Not thread-safe, because the stream is not.
 class Log {
  public:
   explicit Log(std::ostream& stream);  // at kWarning
@@ -22,7 +22,7 @@ class Log {
   void set_level(LogLevel level);
   bool has(LogLevel level) const;
 
-  // Writes the text as it is, and a line feed.
+  // Writes the text unchanged, and a line feed.
   void line(LogLevel level, std::string_view text);
 
  private:

@@ -12,7 +12,7 @@
 namespace fxopt {
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
-  // Opening a pipe without O_NONBLOCK waits for a writer.
+  // Without O_NONBLOCK, opening a pipe waits for a writer.
   const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() < 0) return read_error(ErrorCode::kFileOpen, path, "open the file", errno);
   struct stat info {};

@@ -8,13 +8,14 @@
 
 namespace fxopt {
 
-// The bytes of a regular file as memory: the system reads a page when it is first used. Read-only and private. The
-// mapping stays valid when the file is renamed, deleted or replaced by write_file. A process that shortens the file in
-// place ends this one with SIGBUS at the next use of a lost page.
+// A regular file as memory: the system reads a page when it is first used. Read-only and private.
+// The mapping stays valid if the file is renamed, deleted or replaced by write_file. If another
+// process truncates the file in place, the next use of a lost page ends this process with SIGBUS.
 class MappedFile {
  public:
-  // Maps all of `path`. Compressed files are not decompressed, "-" is a file name. Errors: kFileOpen, kFileRead (also
-  // for folders, pipes and devices, which cannot be mapped), kFileTooLarge (no address space). O(1).
+  // Maps all of `path`. Does not decompress; "-" is a file name. Errors: kFileOpen, kFileRead (also
+  // for folders, pipes and devices, which cannot be mapped), kFileTooLarge (no address space).
+  // O(1).
   static Result<MappedFile> open(const std::string& path);
 
   MappedFile(MappedFile&& other) noexcept;
@@ -23,7 +24,7 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
   ~MappedFile();
 
-  // Begins on a page. Empty for an empty file. The address stays the same when the object is moved.
+  // Page-aligned. Empty for an empty file. The address survives a move of the object.
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:

@@ -16,7 +16,7 @@ namespace {
 using Graph = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, boost::no_property,
                                                  boost::no_property, uint32_t, uint32_t>;
 
-// A path over arcs without limits, by breadth; empty where there is none.
+// Returns a shortest path over unlimited arcs, or an empty one if none exists.
 std::vector<uint32_t> unlimited_path(uint32_t num_vertices, std::span<const Arc> arcs, uint32_t source, uint32_t sink) {
   std::vector<uint32_t> first(num_vertices + 1, 0), targets;
   for (const Arc& arc : arcs) first[arc.from + 1] += arc.capacity == Arc::kNoLimit ? 1 : 0;
@@ -44,8 +44,8 @@ std::vector<uint32_t> unlimited_path(uint32_t num_vertices, std::span<const Arc>
   return path;
 }
 
-// The network with an opposite arc for each, sorted by where they begin. Boost's algorithm does not end where an arc begins at
-// its own end, which no flow needs.
+// The network with a reverse arc for each arc, sorted by source. Boost's algorithm does not
+// terminate on an arc from a vertex to itself, which no flow needs.
 class Residual {
  public:
   Residual(uint32_t num_vertices, std::span<const Arc> arcs, int64_t no_limit) {
@@ -122,8 +122,8 @@ Result<MinCut> min_cut(uint32_t num_vertices, std::span<const Arc> arcs, uint32_
   for (const Arc& arc : arcs) sum += arc.capacity == Arc::kNoLimit ? 0 : arc.capacity;
   if (sum >= (int64_t{1} << 61) || arcs.size() >= (size_t{1} << 31)) {
     return Error{ErrorCode::kLimit,
-                 "a network of " + std::to_string(arcs.size()) + " arcs whose capacities add up to " +
-                     std::to_string(saturate(sum)) + " has no cut that could be calculated",
+                 "cannot compute a cut of a network of " + std::to_string(arcs.size()) +
+                     " arcs whose capacities add up to " + std::to_string(saturate(sum)),
                  "the sum must be below 2^61",
                  {}};
   }

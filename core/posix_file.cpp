@@ -8,7 +8,7 @@
 namespace fxopt {
 namespace {
 
-// What the system says about `error`, in our style: lower case.
+// The system's message for `error`, in our style: lower case.
 std::string system_message(int error) {
   std::string text = std::generic_category().message(error);
   if (text.size() > 1 && text[0] >= 'A' && text[0] <= 'Z' && !(text[1] >= 'A' && text[1] <= 'Z')) {
@@ -22,7 +22,7 @@ std::string hint_for(int error, bool writes) {
     case ENOENT:
       return writes ? "create the folder first" : "check the path";
     case ENOTDIR:
-      return "a part of the path is a file and no folder";
+      return "a part of the path is a file, not a folder";
     case EACCES:
     case EPERM:
       return writes ? "choose another place, or change the permissions" : "check the permissions";

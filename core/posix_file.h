@@ -7,9 +7,9 @@
 
 namespace fxopt {
 
-// The steps that file.cpp and mapped_file.cpp share. Others use file.h or mapped_file.h.
+// Helpers shared by file.cpp and mapped_file.cpp. Others use file.h or mapped_file.h.
 
-// Closes the descriptor it holds. close() reports the failure a destructor would swallow.
+// Closes its descriptor. close() reports the failure that a destructor would swallow.
 class FileDescriptor {
  public:
   explicit FileDescriptor(int fd) : fd_(fd) {}
@@ -24,10 +24,10 @@ class FileDescriptor {
   int fd_;
 };
 
-// An error about `file`.
+// Makes an error about `file`.
 Error make_file_error(ErrorCode code, const std::string& file, std::string message, std::string hint = "");
 
-// "cannot WHAT: reason", for the errno `number`, with a hint where one helps.
+// Makes "cannot WHAT: reason" for the errno `number`, with a hint if one helps.
 Error read_error(ErrorCode code, const std::string& file, std::string_view what, int number);
 Error write_error(const std::string& file, std::string_view what, int number);  // kFileWrite
 

@@ -8,8 +8,8 @@
 
 namespace fxopt {
 
-// A value, or the error that kept it from being made. Errors are the user's input or machine; a mistake of ours is a
-// FXOPT_CHECK. Must be looked at.
+// A value, or the error that prevented it. Errors concern the user's input or machine; bugs of
+// fxopt are FXOPT_CHECKs. Must not be ignored.
 template <class T>
 class [[nodiscard]] Result {
  public:

@@ -5,10 +5,10 @@
 
 namespace fxopt {
 
-// Wall time, for people: no decision depends on it.
+// Wall time for people: no decision depends on it.
 class Stopwatch {
  public:
-  // Seconds since the last call, or since it was made.
+  // Returns the seconds since the last call, or since construction.
   double lap() {
     const std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now();
     return std::chrono::duration<double>(now - std::exchange(start_, now)).count();

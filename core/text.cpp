@@ -1,5 +1,6 @@
 #include "core/text.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -44,7 +45,8 @@ bool is_within(std::string_view path, std::string_view ancestor) {
 
 bool matches_pattern(std::string_view text, std::string_view pattern) {
   size_t at = 0, next = 0;
-  size_t star = std::string_view::npos, after_star = 0;  // the last star, and how far it has taken the text
+  // the last star, and the end of its match so far
+  size_t star = std::string_view::npos, after_star = 0;
   while (at < text.size()) {
     if (next < pattern.size() && pattern[next] == '*') {
       star = next++;
@@ -64,7 +66,8 @@ bool matches_pattern(std::string_view text, std::string_view pattern) {
 
 std::string format_double(double value) {
   if (std::isnan(value)) return "nan";
-  std::array<char, 32> buffer{};  // the longest shortest form, as in -2.2250738585072014e-308, has 24 characters
+  // the longest result, such as -2.2250738585072014e-308, has 24 characters
+  std::array<char, 32> buffer{};
   const std::to_chars_result end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
   std::string text(buffer.data(), end.ptr);
   if (text.find_first_of(".en") == std::string::npos) text += ".0";
@@ -73,7 +76,8 @@ std::string format_double(double value) {
 
 std::optional<double> parse_double(std::string_view text) {
   const std::string_view magnitude = text.substr(text.empty() || text.front() != '-' ? 0 : 1);
-  // from_chars also takes "infinity", "nan(...)" and other cases of the letters, which format_double never writes.
+  // from_chars also accepts "infinity", "nan(...)" and other letter cases, which format_double
+  // never writes.
   const bool is_word = magnitude == "inf" || magnitude == "nan";
   if (!is_word && magnitude.find_first_not_of("0123456789.eE+-") != std::string_view::npos) return std::nullopt;
   double value = 0;
@@ -104,13 +108,12 @@ std::optional<int64_t> parse_bytes(std::string_view text) {
                                                        {"GB", 1e9},
                                                        {"TB", 1e12},
                                                        {"B", 1.0}}};
-  double factor = 1;
-  for (const ByteUnit& unit : kUnits) {
-    if (!text.ends_with(unit.name)) continue;
-    text.remove_suffix(unit.name.size());
-    factor = unit.bytes;
-    break;
-  }
+  if (text == "0") return 0;
+  const auto unit =
+      std::find_if(kUnits.begin(), kUnits.end(), [text](const ByteUnit& each) { return text.ends_with(each.name); });
+  if (unit == kUnits.end()) return std::nullopt;
+  text.remove_suffix(unit->name.size());
+  const double factor = unit->bytes;
   while (text.ends_with(' ')) text.remove_suffix(1);
   if (const std::optional<int64_t> whole = parse_int64(text); whole.has_value() && factor == 1) {
     return *whole >= 0 ? whole : std::nullopt;
@@ -142,9 +145,10 @@ std::string format_numbers(const std::vector<int64_t>& numbers) {
 }
 
 std::string format_byte_size(int64_t bytes) {
-  static constexpr std::array<std::string_view, 5> kUnits = {"", "KiB", "MiB", "GiB", "TiB"};
+  static constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  if (bytes == 0) return "0";
   size_t unit = 0;
-  while (bytes != 0 && bytes % 1024 == 0 && unit + 1 < kUnits.size()) {
+  while (bytes % 1024 == 0 && unit + 1 < kUnits.size()) {
     bytes /= 1024;
     ++unit;
   }

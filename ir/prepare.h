@@ -9,17 +9,19 @@
 
 namespace fxopt {
 
-// What became of a module that was read.
+// The result of prepare().
 struct Prepared {
-  std::vector<Error> broken;  // invariants, as verify() lists them; then nothing else was done
+  // Broken invariants, as verify() lists them. If any, nothing else was done.
+  std::vector<Error> broken;
   ControlDepsResult lowered;
-  size_t completed = 0;       // values, see complete_values()
-  double verify_seconds = 0;  // for people, of which the whole call takes more
+  size_t completed = 0;       // values derived by complete_values()
+  double verify_seconds = 0;  // verification alone, without the rest of the call; for reports
 };
 
-// The one way in for a module that was read: what measures it, what rewrites it and what repeats a rewrite do the same
-// here, so that one file has one peak. Verifies; then nodes that ops hide come out (lower_control_deps()), and values
-// that the tracer left out are derived (complete_values()). Doing it twice changes nothing. O(nodes + edges + values).
+// Prepares a module after reading. Everything that measures or rewrites a module, or repeats a
+// rewrite, calls this first, so that one file always has one peak. It verifies the module, then
+// lowers control_deps calls (lower_control_deps()) and derives values that the tracer left out
+// (complete_values()). A second call changes nothing. O(nodes + edges + values).
 Prepared prepare(Module& module);
 
 }  // namespace fxopt

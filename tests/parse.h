@@ -8,7 +8,7 @@
 
 namespace fxopt {
 
-// The module that `bytes` hold; where a reader refuses them the test fails with its message.
+// The module in `bytes`; if a reader rejects them, the test fails with its message.
 std::unique_ptr<Module> parse(std::string_view bytes, Format format = Format::kText);
 
 }  // namespace fxopt

@@ -2,7 +2,8 @@
 
 #include "tests/catch.h"
 
-// A long test in four cases, which ctest may run at one time: `function(part, kTestParts)` for each part from 0.
+// Splits a long test into four cases that ctest may run in parallel: `function(part, kTestParts)`
+// for each part from 0.
 #define FXOPT_TEST_IN_PARTS(function, name, tags)               \
   static_assert(kTestParts == 4);                               \
   TEST_CASE(name ", part 1", tags) { function(0, kTestParts); } \

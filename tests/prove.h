@@ -7,7 +7,7 @@
 
 namespace fxopt {
 
-// "proved", or what differs and the first new call, a line each.
+// "proved", or the first difference and the first new call, one per line.
 inline std::string proof_text(const Module& after, const ModuleProof& proof) {
   if (proof.answer == ProofAnswer::kProved) return "proved";
   std::string out = proof.answer == ProofAnswer::kDiffers ? "differs" : "undecided: " + proof.missing;

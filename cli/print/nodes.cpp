@@ -19,13 +19,13 @@ std::string tensor_text(const Module& module, const Tensor& tensor) {
   return text + "]";
 }
 
-// One level of a tuple; what lies deeper is only counted.
+// One level of a tuple. Deeper levels are only counted.
 std::string children_text(const Graph& graph, const Value& value) {
   std::string text = "(";
   size_t shown = 0;
   for (const Value& child : graph.pool().children(value)) {
     if (shown > 0) text += ", ";
-    if (shown++ == kMaxChildren) return text + "... " + std::to_string(value.count) + " in all)";
+    if (shown++ == kMaxChildren) return text + "... " + std::to_string(value.count) + " in total)";
     text += child.kind == ValueKind::kTensor ? tensor_text(graph.module(), graph.pool().tensor(child)) : "_";
   }
   return text + ")";

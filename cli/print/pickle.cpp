@@ -27,7 +27,7 @@ constexpr char kLongBinPut = 'r';
 constexpr char kBinGet = 'h';
 constexpr char kLongBinGet = 'j';
 
-constexpr size_t kMaxBatch = 1000;  // the viewer hands a batch to one call of its own
+constexpr size_t kMaxBatch = 1000;  // the viewer passes each batch to one call
 constexpr size_t kLongBytes = 7;    // enough for 2^53 and its sign
 
 }  // namespace
@@ -110,7 +110,7 @@ void PickleWriter::string(std::string_view text) {
 
 void PickleWriter::pair(int64_t a, int64_t b) {
   item();
-  open_.push_back({false, 0});  // its elements are no items of a list
+  open_.push_back({false, 0});  // its elements are not items of a list
   integer(a);
   integer(b);
   open_.pop_back();
@@ -144,7 +144,7 @@ void PickleWriter::recall(uint32_t slot) {
 }
 
 std::string PickleWriter::finish() {
-  FXOPT_CHECK(open_.empty(), "something is not ended");
+  FXOPT_CHECK(open_.empty(), "a dict or list is not ended");
   put(kStop);
   return std::move(bytes_);
 }

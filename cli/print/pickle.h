@@ -8,9 +8,10 @@
 
 namespace fxopt {
 
-// Writes a pickle of protocol 2 with no more opcodes than the viewer of memory snapshots understands. Equal strings,
-// and whatever is kept under a number, are written once and referred to after that. Values are written in order; what
-// is begun must be ended. Integers lie within 2^53, as the viewer's numbers do.
+// Writes a pickle of protocol 2, using only opcodes that the viewer of memory snapshots
+// understands. Equal strings, and values kept under a number, are written once and then referred
+// to. Values are written in order; every begun dict or list must be ended. Integers are within
+// 2^53, as the viewer's numbers are.
 class PickleWriter {
  public:
   PickleWriter() { bytes_ = "\x80\x02"; }
@@ -28,7 +29,7 @@ class PickleWriter {
 
   // Gives the last value written a name. Refer to it with refer().
   void keep(uint32_t name);
-  // True where something was kept under the name, which then stands here.
+  // If a value is stored under this name, writes a reference to it here and returns true.
   bool refer(uint32_t name);
 
   // Ends the pickle.

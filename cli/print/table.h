@@ -9,8 +9,8 @@ namespace fxopt {
 
 enum class Align { kLeft, kRight };
 
-// Rows of text in columns, two spaces apart, each as wide as its widest cell. Control characters are escaped, since
-// cells come from files.
+// Rows of text in columns, two spaces apart, each as wide as its widest cell. Control characters
+// are escaped, since cells come from files.
 class Table {
  public:
   explicit Table(std::vector<Align> columns, size_t indent = 2) : columns_(std::move(columns)), indent_(indent) {}
@@ -29,7 +29,7 @@ class Table {
 // "1.50 GiB (1610612736 B)": for people and exact at once.
 std::string bytes_text(int64_t bytes);
 
-// "1.50 GiB": for people alone.
+// "1.50 GiB": for people only.
 std::string size_text(int64_t bytes);
 
 // Operations in units of 10^9: "137.439 GFLOP".
@@ -38,16 +38,16 @@ std::string gflop_text(int64_t flops);
 // "1.38911 ms".
 std::string milliseconds_text(double seconds);
 
-// A time that was measured, to three digits: "0.361 ms", "71.3 s", "4210 s".
+// A measured time to three digits: "0.361 ms", "71.3 s", "4210 s".
 std::string measured_time_text(double seconds);
 
 // "1 node", "2 nodes".
 std::string count_text(size_t count, std::string_view noun);
 
-// "12.3 %" of `part` in `whole`; empty when `whole` is 0.
+// "12.3 %" of `part` in `whole`; empty if `whole` is 0.
 std::string percent_text(int64_t part, int64_t whole);
 
-// "+12.3 %", "-4.0 %"; "+0.0 %" when `whole` is 0.
+// "+12.3 %", "-4.0 %"; "+0.0 %" if `whole` is 0.
 std::string signed_percent_text(int64_t part, int64_t whole);
 
 // "+3", "-12", "0".

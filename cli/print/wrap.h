@@ -6,7 +6,8 @@
 
 namespace fxopt {
 
-// `text` in lines of at most 100 columns, all but the first indented by `indent`. Line feeds in `text` are kept. O(length).
+// Wraps `text` into lines of at most 100 columns, and indents every line but the first by `indent`.
+// Line feeds in `text` are kept. O(length).
 std::string wrap(std::string_view text, size_t indent);
 
 }  // namespace fxopt

@@ -24,15 +24,14 @@ std::string certificate_text(const Module& module, const Certificate& certificat
   std::string out = "proved: " + (proved.empty() ? "nothing" : proved);
   if (!unproved.empty()) out += "; not proved: " + unproved;
   for (size_t i = 0; i < certificate.allowed.size(); ++i) {
-    out += (i == 0 ? "; left out may be " : ", ") + printable_line(module.text(certificate.allowed[i]));
+    out += (i == 0 ? "; may omit " : ", ") + printable_line(module.text(certificate.allowed[i]));
   }
   std::string rests;
   if (certificate.recorded_views > 0) rests = count_text(certificate.recorded_views, "view") + " as recorded";
   if (certificate.storage_id_views > 0) {
-    rests +=
-        (rests.empty() ? "" : " and ") + count_text(certificate.storage_id_views, "view") + " by storage ids alone";
+    rests += (rests.empty() ? "" : " and ") + count_text(certificate.storage_id_views, "view") + " by storage ids only";
   }
-  return rests.empty() ? out : out + "; it rests on " + rests;
+  return rests.empty() ? out : out + "; it relies on " + rests;
 }
 
 nlohmann::ordered_json certificate_json(const Module& module, const Certificate& certificate) {

@@ -8,7 +8,8 @@
 
 namespace fxopt {
 
-// "proved: cse, dce; not proved: remat{compat=torch}; it rests on 3 views as recorded", on one line.
+// "proved: cse, dce; not proved: remat{compat=torch}; it relies on 3 views as recorded", on one
+// line.
 std::string certificate_text(const Module& module, const Certificate& certificate);
 nlohmann::ordered_json certificate_json(const Module& module, const Certificate& certificate);
 

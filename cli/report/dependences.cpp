@@ -17,11 +17,11 @@ std::string named(const Graph& graph, NodeId node) { return "%" + std::string(gr
 std::string range_text(const Graph& graph, const DependenceMap& dependences, NodeId node) {
   const auto [after, before] = dependences.range(node);
   const NodeKind kind = graph[node].kind;
-  if (kind == NodeKind::kPlaceholder || kind == NodeKind::kOutput) return "stays: its place is the graph's interface";
+  if (kind == NodeKind::kPlaceholder || kind == NodeKind::kOutput) return "may not move: part of the graph's interface";
   const bool is_first = after.has_value() ? after->on == graph.prev(node) : !graph.prev(node).is_valid();
   const bool is_last = before.has_value() ? before->on == graph.next(node) : !graph.next(node).is_valid();
   if (is_first && is_last) return "may not move";
-  return "may move up to " + (after.has_value() ? "right after " + named(graph, after->on) : "the begin") +
+  return "may move up to " + (after.has_value() ? "right after " + named(graph, after->on) : "the beginning") +
          ", down to " + (before.has_value() ? "right before " + named(graph, before->on) : "the end");
 }
 

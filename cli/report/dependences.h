@@ -6,7 +6,7 @@
 
 #include "ir/alias/dependence.h"
 
-// What each node must follow, and how far it may move, for people and as data.
+// The nodes that each node must follow, and how far it may move, as text and as JSON.
 
 namespace fxopt {
 

@@ -14,8 +14,8 @@
 namespace fxopt {
 namespace {
 
-constexpr size_t kMaxStubs = 8;         // of one node in one direction
-constexpr size_t kMaxLabelBytes = 100;  // of a line
+constexpr size_t kMaxStubs = 8;         // for one node in one direction
+constexpr size_t kMaxLabelBytes = 100;  // for one line
 
 struct PhaseColour {
   Phase phase;
@@ -35,7 +35,7 @@ const PhaseColour& colour_of(Phase phase) {
   return kColours.front();
 }
 
-// One line of a label: printable, not too long, and with nothing that Graphviz would take for markup or an escape.
+// One line of a label: printable, of limited length, and without markup or escapes of Graphviz.
 std::string label_line(std::string_view text) {
   const std::string line = printable_line(text);
   std::string out;
@@ -60,7 +60,7 @@ std::string quoted_label(const std::vector<std::string>& lines) {
   return label + "\"";
 }
 
-// Module paths with what lies below a path right behind it: the dot sorts before all else.
+// Orders module paths so that a path is followed by the paths below it: the dot sorts first.
 bool is_before(std::string_view a, std::string_view b) {
   return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
     const auto rank = [](char c) { return c == '.' ? 0 : 1 + static_cast<int>(static_cast<unsigned char>(c)); };
@@ -170,7 +170,7 @@ class GraphDrawer {
          std::string(colour_of(phases_.get(node)).fill) + "\"" + more + "];");
   }
 
-  // A node that is not selected, drawn once.
+  // A node that is not selected. It is drawn once.
   void draw_outside(NodeId node) {
     if (is_drawn_.get(node)) return;
     is_drawn_[node] = true;
@@ -185,7 +185,7 @@ class GraphDrawer {
     line(is_input ? rest + " -> " + id(node) + " [style=dotted];" : id(node) + " -> " + rest + " [style=dotted];");
   }
 
-  // An edge from an input; false when the input is outside and there are too many of these already.
+  // Draws an edge from an input. False if the input is outside and too many such inputs are drawn.
   bool draw_edge(NodeId input, NodeId node, const std::string& attributes, size_t& outside) {
     if (!is_in_.get(input)) {
       if (outside++ >= kMaxStubs) return false;

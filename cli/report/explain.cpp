@@ -68,7 +68,7 @@ class Explainer {
 
   std::string name_at(uint32_t place) const { return std::string(graph_.name_of(schedule_[place])); }
 
-  // The node's storages, in their order, and who reads them: one walk for all.
+  // Returns the node's storages in their order, and finds their readers in one walk.
   std::vector<BufferId> find_readers() {
     std::vector<BufferId> ids;
     IdMap<BufferId, uint32_t> numbers(storages_.num_buffers(), 0);  // from 1
@@ -110,7 +110,7 @@ class Explainer {
   std::string keeper(BufferId id, NodeId last_reader) const {
     const Buffer& buffer = storages_.buffer(id);
     const Lifetime& life = report_.lifetimes[id.index()];
-    if (buffer.source == BufferSource::kAttribute) return "a constant of the module, there throughout";
+    if (buffer.source == BufferSource::kAttribute) return "a constant of the module, live throughout";
     const bool at_end = life.last + 1 == schedule_.size();
     if (buffer.source == BufferSource::kPlaceholder && at_end) return "the caller, who owns the input";
     if (at_end && storages_.is_returned(id)) return "the caller, to whom the graph returns it";
@@ -119,18 +119,19 @@ class Explainer {
     }
     if (takes_from_value_of(schedule_[life.last], id))
       return "%" + name_at(life.last) + ", the last to take an element of the value it is part of";
-    if (life.last == life.first) return "nobody: it is freed at once";
+    if (life.last == life.first) return "nothing: it is freed at once";
     return "%" + name_at(life.last) + ", until which a collective or a keep-alive dependency holds it";
   }
 
-  // True for a getitem of a value that the storage is part of.
+  // True for a getitem of a value that contains the storage.
   bool takes_from_value_of(NodeId node, BufferId id) const {
     if (graph_.op(node).view != ViewKind::kProjection || !first_argument(graph_, node).is_valid()) return false;
     const std::span<const BufferId> parts = storages_.buffers(first_argument(graph_, node));
     return std::find(parts.begin(), parts.end(), id) != parts.end();
   }
 
-  // Because of the storages `ids`: of parameters, with their gradients, and of gradients, with their parameters.
+  // Finds the memory kept between steps because of the storages `ids`: gradients of parameters, and
+  // parameters of gradients.
   void find_kept(const std::vector<BufferId>& ids) {
     IdMap<BufferId, bool> has;
     for (const BufferId id : ids) has[id] = true;
@@ -150,7 +151,8 @@ class Explainer {
     }
   }
 
-  // What becomes of the tag and of the value for backward: as a pass has judged, else as remat would.
+  // The outcome of the tag, and of the value for backward: as a pass judged it, else as remat
+  // would.
   void decide() {
     if (graph_[node_].kind == NodeKind::kPlaceholder) return;
     const TagForecast forecast = forecast_tags(graph_, RematOptions());
@@ -200,7 +202,7 @@ void print_storage(std::ostream& out, const Explanation& explanation, const Stor
   if (facts.producer != explanation.node) out << ", of which %" << printable_line(explanation.node) << " is a view";
   out << "\n  live       %" << printable_line(facts.first) << " .. %" << printable_line(facts.last) << "\n  kept by    "
       << printable_line(facts.kept_by) << "\n  read by    " << names_text(facts.readers);
-  if (facts.readers_behind_peak > 0) out << "; " << facts.readers_behind_peak << " of them after the peak";
+  if (facts.readers_behind_peak > 0) out << "; " << facts.readers_behind_peak << " after the peak";
   out << "\n  at the peak: " << (facts.at_peak ? "live" : "not live");
   if (facts.at_peak && explanation.peak_bytes > 0) {
     out << ", " << percent_text(facts.bytes, explanation.peak_bytes) << " of it";
@@ -215,7 +217,7 @@ void print_kept(std::ostream& out, const std::vector<KeptFacts>& kept) {
   out << "kept between steps because of it: " << bytes_text(bytes) << '\n';
   Table table({Align::kLeft, Align::kRight, Align::kLeft});
   for (const KeptFacts& facts : kept) {
-    table.add({facts.label, bytes_text(facts.bytes), "of %" + facts.node});
+    table.add({facts.label, bytes_text(facts.bytes), "for %" + facts.node});
   }
   table.print(out);
 }
@@ -224,16 +226,15 @@ void print_what_if(std::ostream& out, const WhatIf& what_if, bool has_seconds) {
   const bool saves = what_if.tag == Tag::kMustSave;
   out << (saves ? "if it were saved\n" : "if it were recomputed\n");
   if (!what_if.refusal.empty()) {
-    out << "  it cannot be: " << printable_line(what_if.refusal) << '\n';
+    out << "  not possible: " << printable_line(what_if.refusal) << '\n';
     return;
   }
-  out << "  " << (saves ? "no longer computed again: " : "computed again: ") << what_if.copies.size() << " ("
+  out << "  " << (saves ? "no longer recomputed: " : "recomputed: ") << what_if.copies.size() << " ("
       << names_text(what_if.copies) << ")\n";
   out << "  " << (saves ? "less work: " : "more work: ") << gflop_text(what_if.work.flops) << ", "
       << bytes_text(what_if.work.bytes) << " moved";
   if (has_seconds) out << ", " << kernel_time_text(what_if.work);
-  if (what_if.work.unknown > 0)
-    out << ", and that of " << count_text(what_if.work.unknown, "call") << " of unknown work";
+  if (what_if.work.unknown > 0) out << ", plus " << count_text(what_if.work.unknown, "call") << " of unknown work";
   if (const size_t collectives = what_if.work.num_collectives(); collectives > 0) {
     out << ", and " << count_text(collectives, "collective") << " (" << link_time_text(what_if.work) << ")";
   }
@@ -314,14 +315,14 @@ void print_explanation(std::ostream& out, const Explanation& explanation, bool h
   out << '\n';
   if (!explanation.tag.empty()) {
     out << "  tagged     " << explanation.tag
-        << (explanation.is_forecast ? "; no pass has judged it, and remat makes it " : ", ") << explanation.verdict
+        << (explanation.is_forecast ? "; no pass has judged it, but remat would make it " : ", ") << explanation.verdict
         << '\n';
   }
   const bool is_future = explanation.is_forecast && explanation.is_recomputed;
   if (!explanation.decision.empty()) {
     out << "  backward   " << (is_future ? "reads it; after remat " : "") << explanation.decision << '\n';
   }
-  if (explanation.storages.empty()) out << "  it has no storage: nothing of it is live\n";
+  if (explanation.storages.empty()) out << "  it has no storage, so it is never live\n";
   for (const StorageFacts& facts : explanation.storages) print_storage(out, explanation, facts);
   print_kept(out, explanation.kept);
   if (!explanation.peak_node.empty()) {

@@ -16,24 +16,24 @@
 
 namespace fxopt {
 
-// One storage that a node's value stands on.
+// One storage of a node's value.
 struct StorageFacts {
-  std::string producer;  // the node that makes it, or the input
+  std::string producer;  // the producer, or the input
   int64_t bytes = 0;
-  bool known = true;  // false: of unknown size
+  bool known = true;  // false: size unknown
   std::string kind;   // memory class
   std::string device;
   std::string first, last;           // nodes between which it is live
   std::vector<std::string> readers;  // in schedule order
   size_t readers_behind_peak = 0;
-  std::string kept_by;  // why it ends where it does
+  std::string kept_by;  // the reason for the end of its lifetime
   bool at_peak = false;
 };
 
-// What lives between steps because of a parameter or a gradient.
+// Memory that lives between steps because of a parameter or a gradient.
 struct KeptFacts {
   std::string label;  // "exp_avg", "gradient"
-  std::string node;   // the parameter whose state it is, or the node that makes the gradient
+  std::string node;   // the parameter that owns the state, or the producer of the gradient
   std::string kind;   // memory class
   std::string device;
   int64_t bytes = 0;
@@ -44,26 +44,30 @@ struct DevicePeaks {
   std::string device;
   std::array<std::optional<PeakRow>, kNumMemoryMetrics> peaks;
 };
-// Of each device; those of the allocator with the segments `expandable` says.
+// For each device. Allocator peaks use the segments that `expandable` selects.
 std::vector<DevicePeaks> peaks_of(const Footprint& footprint, bool expandable);
 
-// What the step would be if a value were recomputed, or saved where its tag lets it go.
+// The step if a value were recomputed, or saved although its tag says otherwise.
 struct WhatIf {
-  Tag tag = Tag::kNone;                    // that was tried on the nodes that make the storages
-  std::string refusal;                     // why it cannot be; the rest is then empty
-  std::vector<std::string> copies;         // nodes computed again because of it, or no longer where it were saved
-  Cost work;                               // of these
-  std::vector<DevicePeaks> before, after;  // both after remat, which carries out the tags that are there
-  bool has_carried_out = false;            // the graph has tags, so that `before` need not be the step as it is
-  bool expandable = false;                 // whose segments the allocator's peaks are of
+  Tag tag = Tag::kNone;  // tried on the producers of the storages
+  // the reason why it is impossible; the rest is then empty
+  std::string refusal;
+  // nodes recomputed because of it, or no longer recomputed if it is saved
+  std::vector<std::string> copies;
+  Cost work;                               // work of the copies
+  std::vector<DevicePeaks> before, after;  // both after remat, which carries out the existing tags
+  // the graph has tags, so `before` may differ from the current step
+  bool has_carried_out = false;
+  bool expandable = false;  // kind of segments of the allocator's peaks
 };
 
 struct Explanation {
   std::string node, type, target, module_path, source, phase;
-  std::string tag;             // its own; empty without one
-  std::string verdict;         // what became of the tag, and why; empty without a tag
-  bool is_forecast = false;    // no pass has judged it: verdict and decision are what they would be after remat
-  std::string decision;        // what becomes of the value for backward, and why; empty for what backward does not read
+  std::string tag;           // its own; empty without one
+  std::string verdict;       // the outcome of the tag, and the reason; empty without a tag
+  bool is_forecast = false;  // no pass has judged it: verdict and decision are forecasts of remat
+  // the outcome of the value for backward, and the reason; empty if backward does not read it
+  std::string decision;
   bool is_recomputed = false;  // the decision
   std::string peak_device, peak_node;
   int64_t peak_bytes = 0;
@@ -73,9 +77,9 @@ struct Explanation {
   std::optional<WhatIf> what_if;
 };
 
-// Why the value of `node` is live where it is, and what a step that is not the first has because of it: optimizer state
-// of a parameter, or of the one whose gradient it is, and the gradients that are added to. O(nodes + edges); what_if is
-// left empty.
+// Explains why the value of `node` is live, and which memory a step that is not the first has
+// because of it: optimizer state of a parameter or of a gradient's parameter, and accumulated
+// gradients. O(nodes + edges). Leaves what_if empty.
 Explanation explain_node(const Footprint& footprint, NodeId node);
 
 void print_explanation(std::ostream& out, const Explanation& explanation, bool has_seconds);

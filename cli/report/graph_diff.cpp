@@ -24,7 +24,7 @@ void add_to(Tally& tally, int64_t bytes) {
   tally.bytes = saturating_add(tally.bytes, bytes);
 }
 
-// The difference of two sides' rows of one name.
+// The change between the rows of one name on both sides.
 int64_t weight(const TallyChange& change) { return std::abs(change.after.bytes - change.before.bytes); }
 int64_t count_weight(const TallyChange& change) { return std::abs(change.after.count - change.before.count); }
 
@@ -44,7 +44,7 @@ const DeviceMemory* find_device(const GraphMemory& memory, const std::string& na
   return nullptr;
 }
 
-// Devices of both sides, those of the later one first.
+// The devices of both sides, those of the later side first.
 std::vector<std::string> devices_of(const GraphFacts& before, const GraphFacts& after) {
   std::vector<std::string> names;
   for (const GraphFacts* side : {&after, &before}) {
@@ -60,7 +60,7 @@ struct PeakChange {
   PeakRow before, after;
 };
 
-// The peaks that both sides, or one of them, have on a device.
+// The peaks that either side has on a device.
 std::vector<PeakChange> peak_changes(const DeviceMemory* before, const DeviceMemory* after) {
   std::vector<PeakChange> changes;
   for (size_t i = 0; i < kNumMemoryMetrics; ++i) {
@@ -81,13 +81,13 @@ std::vector<PeakChange> peak_changes(const DeviceMemory* before, const DeviceMem
   return changes;
 }
 
-// Of a device that both sides have, at the later side's peak.
+// Changes of storages at the later side's peak, for a device of both sides.
 std::vector<StorageChange> storage_changes(const DeviceMemory* before, const DeviceMemory* after) {
   if (before == nullptr || after == nullptr) return {};
   return compare_live_sets(*before, {before->bytes, before->node}, *after, {after->bytes, after->node}).changes;
 }
 
-// A run that ended before its peak has none.
+// A run that ended before its peak has no peak.
 std::string peak_text(const PeakRow& peak) { return peak.cut ? "out of memory" : bytes_text(peak.bytes); }
 
 nlohmann::ordered_json peak_json(const PeakRow& peak) {
@@ -240,7 +240,7 @@ Json device_json(const std::string& name, const DeviceMemory* before, const Devi
           {"storages", std::move(storages)}};
 }
 
-// Calls by target, and the bytes they make.
+// Counts calls by target, and the bytes of their results.
 Tallies count_ops(const Footprint& footprint) {
   const Graph& graph = *footprint.graph;
   IdMap<TargetId, Tally> tallies(graph.module().num_targets());
@@ -261,7 +261,8 @@ Tallies count_ops(const Footprint& footprint) {
   return named;
 }
 
-// Saved values by module, operator and type. Names are made once for each kind of value: there may be a million values.
+// Counts saved values by module, operator and type. Names are built once for each kind of value:
+// there may be a million values.
 Tallies count_saved(const Footprint& footprint) {
   const Graph& graph = *footprint.graph;
   const Module& module = graph.module();
@@ -294,7 +295,7 @@ Tallies count_saved(const Footprint& footprint) {
   return named;
 }
 
-// Calls by target and group, and the bytes they are given.
+// Counts calls by target and group, and the bytes of their operands.
 Tallies count_collectives(const Graph& graph, const SymbolValues& symbols) {
   const Module& module = graph.module();
   const std::vector<NodeId> schedule(graph.nodes().begin(), graph.nodes().end());

@@ -35,7 +35,7 @@ std::string pass_text(const PassInfo& pass) {
   out += "  class: " + std::string(name_of(pass.numerics)) + "\n";
   for (const PassInfo& other : pass_registry()) {
     const std::string why = order_conflict(other, pass);
-    if (!why.empty()) out += "  " + wrap("must not stand after " + std::string(other.name) + ": " + why, 2) + "\n";
+    if (!why.empty()) out += "  " + wrap("must not run after " + std::string(other.name) + ": " + why, 2) + "\n";
   }
   out += pass.options.empty() ? "  no options\n" : "  options:\n";
   for (const PassOptionInfo& option : pass.options) {

@@ -13,7 +13,7 @@ namespace fxopt {
 // One line for each pass, and the default pipeline.
 std::string pass_list_text();
 
-// Everything the registry knows of one pass.
+// Every property of one pass in the registry.
 std::string pass_text(const PassInfo& pass);
 nlohmann::ordered_json pass_json(const PassInfo& pass);
 

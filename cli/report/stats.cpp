@@ -61,7 +61,8 @@ bool has_graph(const std::vector<PeakBytes>& peaks, const std::string& graph) {
   return std::any_of(peaks.begin(), peaks.end(), [&graph](const PeakBytes& peak) { return peak.graph == graph; });
 }
 
-// Row by row as before, then those of graphs that a pass has made. A graph that is gone has no peak, and none is 0 B.
+// Prints rows in their order before, then rows of graphs that a pass created. An erased graph has
+// no peak, which differs from 0 B.
 void print_peaks(Table& table, const OptReport& report) {
   using Place = std::tuple<std::string_view, std::string_view, std::string_view>;
   std::map<Place, const PeakBytes*> after;
@@ -219,7 +220,7 @@ void print_passes(std::ostream& out, const OptReport& report, Timing timing) {
     total += step.seconds + step.check_seconds;
   }
   if (timing == Timing::kOn) {
-    table.add({"checks", seconds_text(checks), "after each pass: whether it changed what it says, and the verifier"});
+    table.add({"checks", seconds_text(checks), "after each pass: the verifier, and whether it reports its changes"});
     table.add({"load", seconds_text(report.times.load)});
     table.add({"verify", seconds_text(report.times.verify)});
     table.add({"write", seconds_text(report.times.write)});
@@ -237,6 +238,16 @@ void print_remarks(std::ostream& out, const std::vector<StepReport>& steps) {
       out << printable_line(remark.text) << '\n';
     }
   }
+}
+
+void print_remark_counts(std::ostream& out, const std::vector<StepReport>& steps) {
+  std::string text;
+  for (const StepReport& step : steps) {
+    const std::vector<PassRemark>& remarks = step.result.remarks();
+    const auto count = std::count_if(remarks.begin(), remarks.end(), [](const auto& each) { return !each.is_warning; });
+    if (count > 0) text += (text.empty() ? "" : ", ") + std::string(step.pass) + " " + std::to_string(count);
+  }
+  if (!text.empty()) out << "remarks: " << text << " (--explain prints them)\n";
 }
 
 nlohmann::ordered_json opt_report_json(const OptReport& report, Timing timing, Remarks remarks) {

@@ -16,7 +16,7 @@
 namespace fxopt {
 namespace {
 
-constexpr size_t kNamesInLine = 5;   // of nodes in a line
+constexpr size_t kNamesInLine = 5;   // names of nodes in a line
 constexpr size_t kMaxOpsOfKind = 3;  // in the row of a kind
 
 std::string lower_bound_text(std::string text, size_t known, size_t unknown) {
@@ -24,7 +24,7 @@ std::string lower_bound_text(std::string text, size_t known, size_t unknown) {
   return known == 0 ? "unknown" : "at least " + text;
 }
 
-// "1.20 MiB (1258291 B)", with what of it is not certain; "-" of no storage.
+// "1.20 MiB (1258291 B)", with its uncertain share; "-" for no storage.
 std::string sum_text(const StorageSum& sum) {
   if (sum.storages == 0) return "-";
   std::string text = lower_bound_text(bytes_text(sum.bytes), sum.storages - sum.unknown, sum.unknown);
@@ -32,7 +32,7 @@ std::string sum_text(const StorageSum& sum) {
   return text;
 }
 
-// Of a broken graph storages cannot be told: the column stays empty, down from its title.
+// A broken graph has no known storages: the column stays empty, with its title.
 std::string made_text(const GraphSummary& summary, const StorageSum& sum) {
   return summary.validity == Validity::kValid ? sum_text(sum) : "";
 }
@@ -76,14 +76,14 @@ std::string names_text(const Graph& graph, const std::vector<NodeId>& nodes) {
   return text;
 }
 
-// "and 3 more ops" when a list of `count` rows was cut; `rest` says what they sum up to.
+// Prints "and 3 more ops" if a list of `count` rows was cut. `rest` gives their sums.
 void print_rest(std::ostream& out, size_t count, size_t top, std::string_view noun, const std::string& rest) {
   if (count <= top) return;
   const size_t left = count - top;
   out << "    and " << left << " more " << noun << (left == 1 ? "" : "s") << (rest.empty() ? "" : ": ") << rest << '\n';
 }
 
-// The columns of phases, where a graph has more than one.
+// The columns of phases, if a graph has more than one.
 class PhaseColumns {
  public:
   explicit PhaseColumns(const GraphSummary& summary) {
@@ -103,7 +103,7 @@ class PhaseColumns {
   std::vector<Phase> phases_;
 };
 
-// A name, numbers, one column for each phase, bytes, words.
+// Columns for a name, numbers, each phase, bytes, and words.
 std::vector<Align> columns(size_t numbers, bool has_words) {
   std::vector<Align> all(numbers + 1, Align::kRight);
   all.front() = Align::kLeft;
@@ -181,7 +181,8 @@ std::string module_name(const ModuleRow& row) {
   return row.siblings > 1 ? name + " (" + std::to_string(row.siblings) + " alike)" : name;
 }
 
-// The rows that are not shown and lie in no other such row, so that their figures can be added up.
+// The rows that are not shown and not below another such row, so that their figures can be added
+// up.
 std::string left_out_modules(const std::vector<ModuleRow>& rows, size_t top) {
   size_t nodes = 0, depth = SIZE_MAX;
   for (size_t i = top; i < rows.size(); ++i) {
@@ -198,7 +199,7 @@ void print_modules(std::ostream& out, const GraphSummary& summary, const Summary
       std::any_of(rows.begin(), rows.end(), [](const ModuleRow& row) { return !row.path.empty(); });
   if (!is_worth_it) return;
   const PhaseColumns phases(summary);
-  out << "  modules (numbered ones that are alike in one row; each row with all below it)\n";
+  out << "  modules (identical numbered ones share a row; each row includes its submodules)\n";
   Table table(columns(2 + phases.size(), false), 4);
   std::vector<std::string> titles{"module", "nodes"};
   phases.add_titles(titles);
@@ -226,7 +227,7 @@ std::string ops_text(const GraphSummary& summary, const KindRow& row) {
   return join(parts, ", ");
 }
 
-// The table of kinds, and that of ops.
+// Prints the table of kinds, or that of ops.
 template <class Row, class Name, class Words>
 void print_calls(std::ostream& out, const GraphSummary& summary, const std::vector<Row>& rows, const SummaryView& view,
                  const char* title, const Name& name, const Words& words) {
@@ -273,7 +274,7 @@ std::string shown_group(const GraphSummary& summary, const GroupKey& key) {
   return text.empty() ? "(unnamed)" : text;
 }
 
-// "dp of world", else what the group was called when it was made.
+// "dp of world", else the description that the group was created with.
 std::string mesh_text(const GraphSummary& summary, const GroupRow& row) {
   const Module& module = summary.graph->module();
   if (row.group == nullptr) return row.key.uid.is_valid() ? "(not listed)" : "";
@@ -288,11 +289,11 @@ std::string amount_text(int64_t bytes, size_t calls, size_t unknown, size_t by_h
   return sum_text({calls, bytes, unknown, by_hint});
 }
 
-// Whether passes made one call of several.
+// True if passes merged several calls into one.
 bool stand_for_more(const GraphSummary& summary) {
   for (const GroupRow& group : summary.groups) {
     for (const CollectiveRow& row : group.collectives) {
-      if (row.stands_for != row.calls) return true;
+      if (row.replaces != row.calls) return true;
     }
   }
   return false;
@@ -309,7 +310,7 @@ std::vector<std::string> collective_cells(const GraphSummary& summary, const Gro
                  : std::to_string(group.group->ranks.size()) + ": " + format_numbers(group.group->ranks)};
   }
   cells.insert(cells.end(), {shown_target(summary, row.target), std::to_string(row.calls)});
-  if (tells_of) cells.push_back(std::to_string(row.stands_for));
+  if (tells_of) cells.push_back(std::to_string(row.replaces));
   cells.insert(cells.end(), {amount_text(row.input_bytes, row.calls, row.unknown_input, row.by_hint),
                              amount_text(row.moved_bytes, row.calls, row.unknown_moved, 0)});
   return cells;
@@ -317,7 +318,7 @@ std::vector<std::string> collective_cells(const GraphSummary& summary, const Gro
 
 void print_collectives(std::ostream& out, const GraphSummary& summary, const SummaryView& view) {
   if (summary.groups.empty()) return;
-  out << "  collectives by group (moved: what a rank sends around a ring)\n";
+  out << "  collectives by group (moved: bytes that a rank sends around a ring)\n";
   std::vector<Align> align = {Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight};
   std::vector<std::string> titles = {"group", "name", "ranks", "op", "calls"};
   const bool tells_of = stand_for_more(summary);
@@ -361,7 +362,7 @@ void print_dtypes(std::ostream& out, const GraphSummary& summary) {
 
 void print_opaque(std::ostream& out, const GraphSummary& summary, const SummaryView& view) {
   if (summary.opaque.empty()) return;
-  out << "  opaque, so that passes assume the worst\n";
+  out << "  opaque: passes assume the worst\n";
   Table table({Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft}, 4);
   size_t nodes = 0;
   for (size_t i = 0; i < summary.opaque.size(); ++i) {
@@ -404,7 +405,7 @@ void print_summary(std::ostream& out, const GraphSummary& summary, const Summary
 void print_subgraphs(std::ostream& out, const std::vector<GraphSummary>& summaries, const SummaryView& view) {
   if (summaries.empty()) return;
   std::map<std::vector<std::pair<TargetId, size_t>>, size_t> index;  // calls -> row
-  std::vector<std::pair<const GraphSummary*, size_t>> rows;          // the first of them, how many
+  std::vector<std::pair<const GraphSummary*, size_t>> rows;          // the first summary, count
   for (const GraphSummary& summary : summaries) {
     std::vector<std::pair<TargetId, size_t>> calls;
     for (const OpRow& row : summary.ops) calls.emplace_back(row.target, row.calls);

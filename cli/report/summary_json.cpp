@@ -134,7 +134,7 @@ Json collectives_json(const GraphSummary& summary, const GroupRow& group) {
     json.push_back({{"op", target_name(summary, row.target)},
                     {"kind", collective_kind_name(collective_kind(*module.target(row.target).op))},
                     {"calls", row.calls},
-                    {"stands_for", row.stands_for},
+                    {"replaces", row.replaces},
                     {"input_bytes", row.input_bytes},
                     {"unknown_input", row.unknown_input},
                     {"by_hint", row.by_hint},
@@ -187,7 +187,7 @@ Json opaque_json(const GraphSummary& summary) {
   return json;
 }
 
-// The counts that scripts ask for by name.
+// The counts that scripts look up by name.
 void add_counts(const GraphSummary& summary, Json& json) {
   const Module& module = summary.graph->module();
   json["phases"] = counts_json(summary.stored_phases);

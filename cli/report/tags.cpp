@@ -26,7 +26,7 @@ namespace fxopt {
 namespace {
 
 using NodeKey = std::pair<StringId, uint64_t>;  // graph, uid
-constexpr size_t kFullDepth = 64;               // of module paths
+constexpr size_t kFullDepth = 64;               // for module paths
 constexpr std::string_view kMarkWord = "ap_must_save";
 
 bool is_copied(const NodeExtra* extra) {
@@ -65,7 +65,7 @@ TagOutcome outcome_of_tag(const Graph& graph, NodeId node) {
   return result;
 }
 
-// One for each name of the marked value.
+// One outcome for each name of the marked value.
 std::vector<TagOutcome> outcomes_of_mark(const Graph& graph, NodeId value) {
   const NodeExtra* extra = graph.extra(value);
   TagOutcome one = outcome(graph.module(), graph.name(), graph.name_of(value), Tag::kNone,
@@ -80,7 +80,8 @@ std::vector<TagOutcome> outcomes_of_mark(const Graph& graph, NodeId value) {
   return all;
 }
 
-// Forecasts remat's verdicts on a module's tags and marks, from one graph composed of the step's graphs.
+// Forecasts remat's verdicts on a module's tags and marks, from one graph composed of the step's
+// graphs.
 class Auditor {
  public:
   explicit Auditor(const Module& module) : module_(module) {
@@ -90,17 +91,17 @@ class Auditor {
 
   void complete(const Graph& graph, NodeId node, TagOutcome& outcome) {
     const Forecast& forecast = forecast_of(graph);
-    const TagForecast& tags = forecast.foretold->tags;
+    const TagForecast& tags = forecast.predicted->tags;
     const NodeId asked = forecast.node_of(node);
     outcome.lacks_backward = !tags.holds_backward && graph.kind != GraphKind::kInference;
     if (outcome.verdict != Verdict::kNone || !asked.is_valid()) return;
     if (outcome.is_mark) return complete_mark(forecast, asked, outcome);
-    const TagVerdict& foretold = tags.verdicts[asked];
+    const TagVerdict& predicted = tags.verdicts[asked];
     outcome.is_forecast = true;
-    outcome.verdict = foretold.verdict;
-    outcome.rule = foretold.rule;
-    if (!wants_recompute(outcome.tag) || foretold.rule == TagRule::kBackwardTag) return;
-    if (foretold.verdict == Verdict::kConflicting) return;
+    outcome.verdict = predicted.verdict;
+    outcome.rule = predicted.rule;
+    if (!wants_recompute(outcome.tag) || predicted.rule == TagRule::kBackwardTag) return;
+    if (predicted.verdict == Verdict::kConflicting) return;
     outcome.is_ignored = tags.read[asked];
     if (outcome.is_ignored) return;
     if (has_copy(graph, node)) {
@@ -112,20 +113,20 @@ class Auditor {
   }
 
  private:
-  struct Foretold {
+  struct Prediction {
     TagForecast tags;
     std::map<NodeId, TagVerdict> marks;  // by value
   };
   struct Forecast {
-    std::shared_ptr<const Foretold> foretold;  // graphs of a step share that of the composed graph
-    std::optional<IdMap<NodeId, NodeId>> of;   // node of the graph at hand -> of the composed one; nothing: the same
+    std::shared_ptr<const Prediction> predicted;  // graphs of a step share that of the composed graph
+    std::optional<IdMap<NodeId, NodeId>> of;      // node of the graph at hand -> of the composed one; nothing: the same
     NodeId node_of(NodeId node) const { return of.has_value() ? of->get(node) : node; }
   };
 
   void complete_mark(const Forecast& forecast, NodeId value, TagOutcome& outcome) const {
-    if (!forecast.foretold->tags.holds_backward) return;
-    const auto found = forecast.foretold->marks.find(value);
-    const bool is_read = found != forecast.foretold->marks.end();
+    if (!forecast.predicted->tags.holds_backward) return;
+    const auto found = forecast.predicted->marks.find(value);
+    const bool is_read = found != forecast.predicted->marks.end();
     outcome.is_forecast = true;
     outcome.verdict = is_read ? found->second.verdict : Verdict::kMoot;
     outcome.rule = is_read ? found->second.rule : TagRule::kNone;
@@ -149,7 +150,7 @@ class Auditor {
                        [&](GraphId id) { return name.is_valid() && module_.graph(id).find(name).is_valid(); });
   }
 
-  // A step of several runs as one graph of a copy of the module.
+  // Composes a step of several runs into one graph of a copy of the module.
   void compose() {
     const Result<Step> found = find_step(module_);
     if (!found.ok() || found->runs.size() < 2) return;
@@ -159,10 +160,10 @@ class Auditor {
     for (const StepRun& run : found->runs) labels_.emplace(run.graph, run.label);
   }
 
-  static std::shared_ptr<const Foretold> foretell(const Graph& graph) {
-    Foretold result{forecast_tags(graph, RematOptions()), {}};
+  static std::shared_ptr<const Prediction> foretell(const Graph& graph) {
+    Prediction result{forecast_tags(graph, RematOptions()), {}};
     for (const auto& [node, verdict] : result.tags.marks) result.marks.emplace(node, verdict);
-    return std::make_shared<const Foretold>(std::move(result));
+    return std::make_shared<const Prediction>(std::move(result));
   }
 
   const Forecast& forecast_of(const Graph& graph) {
@@ -171,11 +172,11 @@ class Auditor {
     Forecast& own = forecasts_[graph.id()];
     const auto label = labels_.find(graph.id());
     if (composed_ == nullptr || label == labels_.end()) {
-      own.foretold = foretell(graph);
+      own.predicted = foretell(graph);
       return own;
     }
     if (of_step_ == nullptr) of_step_ = foretell(*composed_);
-    own.foretold = of_step_;
+    own.predicted = of_step_;
     own.of.emplace(graph.num_ids());
     for (const NodeId node : graph.nodes()) {
       const StringId name = copy_->strings.find(label->second + "." + std::string(graph.name_of(node)));
@@ -186,14 +187,14 @@ class Auditor {
 
   const Module& module_;
   std::unique_ptr<Module> copy_;
-  const Graph* composed_ = nullptr;  // of copy_
+  const Graph* composed_ = nullptr;  // in copy_
   std::map<GraphId, std::string> labels_;
-  std::shared_ptr<const Foretold> of_step_;
+  std::shared_ptr<const Prediction> of_step_;
   std::map<GraphId, Forecast> forecasts_;
-  std::set<NodeKey> copied_;  // nodes that some copy was made of
+  std::set<NodeKey> copied_;  // nodes that were copied
 };
 
-// The order of rows: what the user did not get comes first.
+// The order of rows: tags without the requested effect come first.
 constexpr std::array<std::string_view, 8> kWords = {"ignored",    "conflicting", "dropped", "overridden",
                                                     "not judged", "honoured",    "implied", "moot"};
 
@@ -206,18 +207,18 @@ std::string why_text(const TagOutcome& outcome) {
     return "no node of this step is backward";
   }
   if (outcome.is_ignored) {
-    std::string text = "backward reads it, and no pass has recomputed it; remat would ";
+    std::string text = "backward reads it, but no pass has recomputed it; remat would ";
     if (outcome.verdict == Verdict::kHonoured) return text + "recompute it";
     return text + "save it: " + std::string(tag_rule(outcome.rule).reason);
   }
-  if (outcome.awaits_copies) return "backward does not read it; what remat would recompute does";
+  if (outcome.awaits_copies) return "backward does not read it, but values that remat would recompute do";
   if (outcome.verdict == Verdict::kMoot && outcome.rule == TagRule::kKeptAnyway) {
     return "a view of memory that is kept anyway; backward reads at most a copy of it";
   }
   if (outcome.verdict == Verdict::kMoot) return "backward does not read it";
   if (outcome.verdict == Verdict::kDropped && outcome.pass.empty()) return "missing from the graph";
   if (outcome.verdict == Verdict::kDropped) return "erased by " + outcome.pass;
-  if (outcome.verdict == Verdict::kImplied && outcome.rule == TagRule::kNone) return "another node took its place";
+  if (outcome.verdict == Verdict::kImplied && outcome.rule == TagRule::kNone) return "replaced by another node";
   if (outcome.is_mark && outcome.verdict == Verdict::kHonoured) return "backward reads the saved value";
   return std::string(tag_rule(outcome.rule).reason);
 }
@@ -258,10 +259,10 @@ std::vector<TagGroup> group_outcomes(const std::vector<TagOutcome>& outcomes) {
   return groups;
 }
 
-// Collects all outcomes of a module.
+// Collects every outcome of a module.
 class Collector {
  public:
-  // `auditor` completes what no pass has judged; null: nothing does.
+  // `auditor` completes the outcomes that no pass has judged; null: they stay open.
   Collector(const Module& module, Auditor* auditor) : module_(module), auditor_(auditor) {}
 
   std::vector<TagOutcome> run() {
@@ -289,7 +290,7 @@ class Collector {
     if (marks.has_value()) add_lost(graph, marks->num_lost);
   }
 
-  // Marked values that the graph does not have; their names are not recorded.
+  // Marked values that are missing from the graph. Their names are not recorded.
   void add_lost(const Graph& graph, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
       TagOutcome lost;
@@ -304,7 +305,7 @@ class Collector {
     TagOutcome one = outcome_of_tag(graph, node);
     if (auditor_ != nullptr) auditor_->complete(graph, node, one);
     if (!is_copied(graph.extra(node))) return outcomes_.push_back(std::move(one));
-    // The tags in the ledger that it was copied from share its outcome.
+    // The ledger's tags from which this tag was copied share its outcome.
     for (const Origin& origin : graph.extra(node)->origins) {
       if (origin.kind != OriginKind::kMerged && origin.kind != OriginKind::kReplaced) continue;
       const auto [known, is_new] = copied_.try_emplace(NodeKey(origin.graph, origin.uid), one);
@@ -338,7 +339,7 @@ class Collector {
       one.verdict = merged_.contains(key) ? Verdict::kImplied : Verdict::kDropped;
       one.pass = module_.text(erased.pass);
     }
-    // A node that took the tag over and went itself stands for those in the ledger.
+    // An erased node with a copied tag is represented by the tags in the ledger.
     if (erased.tag_source.has_value() && erased.tag_source->is_copied) return;
     outcomes_.push_back(std::move(one));
   }
@@ -346,8 +347,10 @@ class Collector {
   const Module& module_;
   Auditor* auditor_;
   std::vector<TagOutcome> outcomes_;
-  std::map<NodeKey, TagOutcome> copied_;  // by node in the ledger: what became of the tag that another node took over
-  std::set<NodeKey> merged_;              // nodes that another one stands for, itself erased or not
+  // By node in the ledger: the outcome of the tag that another node took over.
+  std::map<NodeKey, TagOutcome> copied_;
+  // nodes merged into another node, which may itself be erased
+  std::set<NodeKey> merged_;
   std::set<std::pair<std::string, std::string>> names_;  // graph, marked value
 };
 
@@ -404,7 +407,7 @@ std::string outcomes_text(const std::vector<TagOutcome>& outcomes, OutcomesOf wh
 void print_tags(std::ostream& out, const std::vector<TagOutcome>& outcomes, size_t top) {
   const std::vector<TagGroup> groups = group_outcomes(outcomes);
   Table table({Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft});
-  table.add({"nodes", "outcome", "tag", "operator", "module", "such as", "why"});
+  table.add({"nodes", "outcome", "tag", "operator", "module", "example", "why"});
   std::set<std::string> remedies;
   size_t left_out = 0;
   bool leaves_marks = false;
@@ -426,7 +429,7 @@ void print_tags(std::ostream& out, const std::vector<TagOutcome>& outcomes, size
     out << "  and " << left_out << (leaves_marks ? " more tags and marks" : " more tags")
         << "; --top N or --json lists them\n";
   if (remedies.empty()) return;
-  out << "what to do\n";
+  out << "remedies\n";
   for (const std::string& remedy : remedies) out << "  " << printable_line(remedy) << '\n';
 }
 

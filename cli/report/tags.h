@@ -20,16 +20,18 @@ struct TagOutcome {
   std::string target;
   std::string module_path;
   std::string region;    // its id; empty without one
-  bool is_mark = false;  // `tag` is kNone then
-  std::string value;     // of a mark: the name of the value in the first partition
+  bool is_mark = false;  // `tag` is then kNone
+  std::string value;     // for a mark: the name of the value in the first partition
   Tag tag = Tag::kNone;
-  std::string written_by;            // of a tag: the pass that wrote it by a policy; empty: the author of the file
-  Verdict verdict = Verdict::kNone;  // kNone: the node is there, and no pass has judged its tag
+  // the pass that wrote a tag by a policy; empty: the author of the file
+  std::string written_by;
+  Verdict verdict = Verdict::kNone;  // kNone: the node exists, and no pass has judged its tag
   TagRule rule = TagRule::kNone;
   std::string pass;
-  // Set by audit_tags() only. No pass judged the tag; verdict and rule are remat's forecast.
+  // Set only by audit_tags(). No pass judged the tag; verdict and rule are remat's forecast.
   bool is_forecast = false;
-  // Tagged for recompute, read by backward, and no pass has made a copy that backward reads in its place.
+  // Tagged for recompute and read by backward, but no pass has made a copy for backward to read
+  // instead.
   bool is_ignored = false;
   bool awaits_copies = false;   // moot until remat runs: only remat's copies would read the value
   bool lacks_backward = false;  // its step has no backward node
@@ -47,7 +49,8 @@ std::vector<TagOutcome> tag_outcomes(const Module& module);
 // forward values by the reads of the backward graph. O(nodes + edges + origins).
 std::vector<TagOutcome> audit_tags(const Module& module);
 
-// The word for what became of a tag: "ignored", else the name of the verdict; "not judged" without one.
+// The word for the outcome of a tag: "ignored", else the name of the verdict; "not judged" without
+// one.
 std::string_view outcome_word(const TagOutcome& outcome);
 
 // True for what --strict-tags refuses:
@@ -61,8 +64,8 @@ bool breaks_strict_tags(const TagOutcome& outcome);
 // True for a recompute tag that no pass has judged: no remat ran.
 bool awaits_remat(const TagOutcome& outcome);
 
-// Counts by word, in the order ignored, honoured, implied, moot, overridden, dropped, conflicting, not judged; without
-// zeros. Counts either tags or marks.
+// Counts by word, in the order ignored, honoured, implied, moot, overridden, dropped, conflicting,
+// not judged; without zeros. Counts either tags or marks.
 enum class OutcomesOf { kTags, kMarks };
 std::vector<std::pair<std::string, int64_t>> count_outcomes(const std::vector<TagOutcome>& outcomes, OutcomesOf what);
 // "8 honoured, 4 moot".
@@ -70,8 +73,8 @@ std::string outcomes_text(const std::vector<TagOutcome>& outcomes, OutcomesOf wh
 // The tag, as in MUST_SAVE, or the key of a mark.
 std::string_view decision_word(const TagOutcome& outcome);
 
-// A table with alike tags in one row: one graph, tag, outcome, operator, and module but for layers' numbers. At most
-// `top` rows, worst outcomes first.
+// Prints a table with similar tags in one row: same graph, tag, outcome, operator, and module
+// except for layer numbers. At most `top` rows, worst outcomes first.
 void print_tags(std::ostream& out, const std::vector<TagOutcome>& outcomes, size_t top);
 nlohmann::ordered_json tags_json(const std::vector<TagOutcome>& outcomes);
 

@@ -15,7 +15,7 @@ using PoolId = std::pair<int64_t, int64_t>;
 
 struct BlockPool;
 
-// The records of CachingAllocator, of use to nobody else.
+// The records of CachingAllocator. Not for use elsewhere.
 
 // A stretch of addresses of one segment. The blocks of a segment tile it; neighbours are linked.
 struct Block {
@@ -27,14 +27,15 @@ struct Block {
   Block* previous = nullptr;
   Block* next = nullptr;
   bool allocated = false;
-  bool mapped = true;                 // false: addresses of an expandable segment without memory
-  int64_t pending_events = 0;         // of streams that may still use the freed block
-  int64_t cached_at = 0;              // the pool's count of searches when the block was put there
-  std::vector<int64_t> uses;          // streams other than its own that used it, ascending, no events recorded yet
-  std::vector<int64_t> capture_uses;  // those of them that were recorded while a capture was under way
+  bool mapped = true;          // false: addresses of an expandable segment without memory
+  int64_t pending_events = 0;  // events of streams that may still use the freed block
+  int64_t cached_at = 0;       // the pool's count of searches when the block was put there
+  std::vector<int64_t> uses;   // other streams that used it, ascending, no events recorded yet
+  // the members of `uses` recorded while a capture was under way
+  std::vector<int64_t> capture_uses;
 
   bool is_split() const { return previous != nullptr || next != nullptr; }
-  // Freed, and no stream holds it.
+  // Freed, and no stream uses it any more.
   bool is_free() const { return !allocated && pending_events == 0 && uses.empty(); }
   uint64_t end() const { return address + static_cast<uint64_t>(bytes); }
 };
@@ -59,7 +60,7 @@ struct BlockPool {
   BlockPool& operator=(const BlockPool&) = delete;
 
   std::set<Block*, BlockBySize> cached;       // free blocks with memory
-  std::set<Block*, BlockByAddress> unmapped;  // address ranges without
+  std::set<Block*, BlockByAddress> unmapped;  // address ranges without memory
   bool small;
   PrivatePool* owner;    // null for the default pools
   int64_t searches = 0;  // counted only while garbage is collected by age
@@ -76,7 +77,7 @@ struct PrivatePool {
   int64_t users = 1;  // begun and not released
 };
 
-// Blocks at stable places, used again.
+// Blocks at stable addresses. Dropped blocks are reused.
 class BlockArena {
  public:
   Block* make(uint64_t address, int64_t bytes, int64_t stream, BlockPool* pool) {

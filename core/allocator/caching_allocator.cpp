@@ -19,7 +19,7 @@ int64_t divisions_for(int64_t bytes, const AllocatorConfig& config) {
   return config.roundup_power2_divisions[static_cast<size_t>(index)];
 }
 
-// The next of `divisions` equal steps between the powers of two around `bytes`.
+// Rounds up to the next of `divisions` equal steps between the powers of two around `bytes`.
 int64_t round_to_division(int64_t bytes, int64_t divisions) {
   const int64_t floor = int64_t{1} << log2_floor(bytes);
   if (bytes == floor) return bytes;
@@ -49,7 +49,7 @@ int64_t segment_bytes_for(int64_t rounded_bytes, const AllocatorConfig& config) 
 
 CachingAllocator::CachingAllocator(AllocatorDevice& device, AllocatorConfig config)
     : device_(device), config_(std::move(config)) {
-  FXOPT_CHECK(config_.large_segment_bytes >= kMinLargeBytes, "large segments are too small for what goes into them");
+  FXOPT_CHECK(config_.large_segment_bytes >= kMinLargeBytes, "large segments are smaller than the blocks they serve");
   FXOPT_CHECK(config_.max_split_bytes >= config_.large_segment_bytes, "large segments could not be split");
   if (config_.memory_fraction < 1) {
     allowed_bytes_ = static_cast<int64_t>(config_.memory_fraction * static_cast<double>(device_.total_bytes()));
@@ -59,7 +59,7 @@ CachingAllocator::CachingAllocator(AllocatorDevice& device, AllocatorConfig conf
 // ---- requests
 
 std::optional<uint64_t> CachingAllocator::allocate(int64_t bytes, int64_t stream) {
-  FXOPT_CHECK(bytes >= 0, "a request for less than nothing");
+  FXOPT_CHECK(bytes >= 0, "a request for a negative number of bytes");
   if (bytes == 0) return 0;
   if (bytes > kMaxRequestBytes) return std::nullopt;
   if (captures_ == 0) process_events();
@@ -86,8 +86,9 @@ BlockPool& CachingAllocator::pool_for(int64_t bytes, int64_t stream) {
   return small ? small_ : large_;
 }
 
-// The smallest cached block of the stream that fits, the lowest address among equals; null where the limits on blocks
-// that are never split forbid it: the next larger ones would be forbidden, too.
+// Takes the smallest cached block of the stream that fits, at the lowest address among equal sizes.
+// Returns null if the limits on blocks that are never split forbid it: they would forbid the next
+// larger blocks as well.
 Block* CachingAllocator::take_cached(const Request& request) {
   BlockPool& pool = *request.pool;
   if (collects_garbage()) ++pool.searches;
@@ -104,8 +105,9 @@ Block* CachingAllocator::take_cached(const Request& request) {
   return block;
 }
 
-// The block at the end of an expandable segment counts with the addresses behind it, so that what could still grow is
-// used last: from the best fit upwards for as long as the next block is smaller, counted so.
+// The block at the end of an expandable segment counts with the addresses after it, so that
+// growable space is used last. Searches upwards from the best fit while the next block is smaller,
+// counted this way.
 Block* CachingAllocator::prefer_short_tail(BlockPool& pool, Block* fit) const {
   const auto with_tail = [](const Block* block) {
     return block->bytes + (block->next != nullptr && !block->next->mapped ? block->next->bytes : 0);
@@ -219,7 +221,7 @@ void CachingAllocator::release_pool(PoolId id) {
   if (--found->second->users == 0 && found->second->is_empty()) private_pools_.erase(found);
 }
 
-// ---- what it tells
+// ---- reports
 
 void CachingAllocator::reset_peaks() {
   for_each(statistics_, [](Statistic& statistic) { statistic.peak = statistic.current; });

@@ -19,17 +19,18 @@ namespace fxopt {
 
 // Constants of PyTorch's CUDA caching allocator (2.15, c10/core/AllocatorConfig.h), in bytes.
 inline constexpr int64_t kMinBlockBytes = 512;            // quantum of rounding, smallest block
-inline constexpr int64_t kSmallBytes = int64_t{1} << 20;  // up to this a rounded size goes to the small pool
+inline constexpr int64_t kSmallBytes = int64_t{1} << 20;  // largest rounded size of the small pool
 inline constexpr int64_t kSmallSegmentBytes = int64_t{2} << 20;
-inline constexpr int64_t kMinLargeBytes = int64_t{10} << 20;  // below, a large segment serves several blocks
+inline constexpr int64_t kMinLargeBytes = int64_t{10} << 20;  // below, blocks share a segment
 inline constexpr int64_t kRoundLargeBytes = int64_t{2} << 20;
-inline constexpr int64_t kMaxRequestBytes = int64_t{1} << 60;  // beyond, a request is refused unseen
+// larger requests are refused without asking the device
+inline constexpr int64_t kMaxRequestBytes = int64_t{1} << 60;
 
-// The bytes a request takes at least: a multiple of 512, or of the configured fraction of a power of two. `bytes` in
-// [1, kMaxRequestBytes]. O(1).
+// Rounds a request up to a multiple of 512, or of the configured fraction of a power of two.
+// `bytes` in [1, kMaxRequestBytes]. O(1).
 int64_t round_request(int64_t bytes, const AllocatorConfig& config);
 
-// The bytes of the segment made for a rounded size that no cached block serves. O(1).
+// Returns the size of the segment made for a rounded size that no cached block serves. O(1).
 int64_t segment_bytes_for(int64_t rounded_bytes, const AllocatorConfig& config);
 
 enum class AllocatorAction : uint8_t {
@@ -73,64 +74,70 @@ struct SegmentInfo {
   std::vector<BlockInfo> blocks;
 };
 
-// PyTorch's CUDA caching allocator on any device: the same code simulates a run and serves one. The rules, where each
-// comes from, and what is left out stand in core/allocator/README.md. Deterministic: the same calls on the same device
-// give the same addresses and statistics. Not thread-safe.
+// PyTorch's CUDA caching allocator on any device: the same code simulates a run and serves one.
+// core/allocator/README.md lists the rules, the source of each, and the omissions. Deterministic:
+// the same calls on the same device give the same addresses and statistics. Not thread-safe.
 //
-// With n blocks in being, each call is O(log n) beside the events and frees that fall due, except that expandable
-// segments walk the unmapped ranges of a stream when they grow, and that collecting garbage walks its pool.
+// With n blocks in existence, each call is O(log n), plus the events and frees that fall due. Two
+// exceptions: growing an expandable segment walks the stream's unmapped ranges, and collecting
+// garbage walks its pool.
 class CachingAllocator {
  public:
-  // `device` must outlive the allocator, which gives nothing back to it at its end.
+  // `device` must outlive the allocator, whose destructor returns no memory to it.
   CachingAllocator(AllocatorDevice& device, AllocatorConfig config);
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
-  // The address of a block of at least `bytes` for work on `stream`; 0 for 0 bytes, which take nothing. Nullopt when
-  // the device has no room even after everything cached was given back: counted in num_ooms, unless the request is
-  // beyond kMaxRequestBytes.
+  // Returns the address of a block of at least `bytes` for work on `stream`. Returns 0 for 0 bytes,
+  // which take no memory. Returns nullopt if the device has no room even after all cached memory
+  // was released. num_ooms counts such failures, except for requests above kMaxRequestBytes.
   std::optional<uint64_t> allocate(int64_t bytes, int64_t stream);
 
-  // Ends the use of what `allocate` returned; 0 is ignored. The block can be used again at once by its own stream, or,
-  // where record_stream named others, when the work these have been given so far is done.
+  // Frees the block that `allocate` returned; 0 is ignored. Its own stream can reuse the block at
+  // once. If record_stream named other streams, the block is reusable after the work queued on them
+  // so far is done.
   void free(uint64_t address);
 
-  // Says that work on `stream` uses the allocated block at `address`. Of no effect for the block's own stream.
+  // Records that work on `stream` uses the allocated block at `address`. No effect for the block's
+  // own stream.
   void record_stream(uint64_t address, int64_t stream);
 
-  // From here to end_pool, requests on streams for which `filter` is true are served by the private pool `id`, made
-  // where there is none. Where several pools match, the one begun last serves. `id` may be begun again after its end,
-  // but not after its last release while it still holds memory.
+  // From here to end_pool, the private pool `id` serves requests on streams for which `filter` is
+  // true. The pool is created if it does not exist. If several pools match, the one begun last
+  // serves. `id` may be begun again after its end, but not after its last release while it still
+  // holds memory.
   void begin_pool(PoolId id, std::function<bool(int64_t)> filter);
   void end_pool(PoolId id);
 
-  // Between the two a stream is captured into a graph, mostly with a pool begun around it: no event is recorded or
-  // asked about, and a failed request gives nothing back that is cached. Captures may overlap.
+  // Between the two calls a stream is captured into a graph, mostly with a pool begun around it. No
+  // event is recorded or queried, and a failed request releases no cached memory. Captures may
+  // overlap.
   void begin_capture() { ++captures_; }
   void end_capture();
 
-  // Takes one begin_pool back. After the last, the pool's unsplit free blocks are given back with the others cached.
+  // Undoes one begin_pool. After the last, the pool's unsplit free blocks are released like other
+  // cached blocks.
   void release_pool(PoolId id);
 
-  // Waits for all events and gives every unsplit free block of the default and the released pools back to the device,
-  // and of expandable segments every whole free page. During a capture it does so for the released pools alone, and
-  // does not wait. O(n log n).
+  // Waits for all events. Then returns every unsplit free block of the default and the released
+  // pools to the device, and every whole free page of expandable segments. During a capture it does
+  // so only for the released pools, and does not wait. O(n log n).
   void empty_cache();
 
-  void reset_peaks();        // every peak becomes the current value
-  void reset_accumulated();  // the sums and the plain counts become 0
+  void reset_peaks();        // sets every peak to the current value
+  void reset_accumulated();  // sets the sums and the plain counts to 0
 
   const AllocatorStatistics& statistics() const { return statistics_; }
   const AllocatorConfig& config() const { return config_; }
 
-  // The bytes of the allocated block at `address`.
+  // Returns the size of the allocated block at `address`.
   int64_t block_bytes(uint64_t address) const;
 
-  // All segments by address. Between calls, blocks without a user may appear as kPendingFree until their events are
-  // looked at by the next allocate. O(n).
+  // Returns all segments by address. Between calls, blocks without a user may appear as
+  // kPendingFree until the next allocate processes their events. O(n).
   std::vector<SegmentInfo> snapshot() const;
 
-  // Is told each event as it happens, in place of who was told before. It must not call the allocator.
+  // Sets the observer of events, which replaces the previous one. It must not call the allocator.
   void observe(std::function<void(const AllocatorEvent&)> observer) { observer_ = std::move(observer); }
 
  private:
@@ -146,7 +153,7 @@ class CachingAllocator {
   };
   struct Merged {
     Block* block;
-    int64_t added_blocks;  // free ones: below 0 where neighbours were taken in
+    int64_t added_blocks;  // free blocks; below 0 if neighbours were merged in
     int64_t added_bytes;
   };
   struct Pending {
@@ -154,7 +161,7 @@ class CachingAllocator {
     Block* block;
   };
   using Events = std::map<int64_t, std::deque<Pending>>;  // by stream, in the order recorded
-  struct AddressHash {                                    // addresses are multiples of 512: their low bits tell nothing
+  struct AddressHash {  // addresses are multiples of 512: their low bits carry nothing
     size_t operator()(uint64_t address) const { return (address >> 9) * 0x9e3779b97f4a7c15 >> 20; }
   };
 
@@ -165,7 +172,7 @@ class CachingAllocator {
   bool should_split(const Block& block, int64_t bytes) const;
   void hand_out(Block* block, const Request& request, int64_t requested_bytes);
   void split(Block* block, int64_t bytes);
-  Block* cut(Block* block, int64_t bytes);  // leaves the low `bytes` in `block` and gives the rest
+  Block* cut(Block* block, int64_t bytes);  // keeps the low `bytes` in `block` and returns the rest
   void count_allocation(const Block& block);
   Block* block_at(uint64_t address) const;
 
@@ -224,10 +231,10 @@ class CachingAllocator {
   BlockPool small_{true, nullptr};
   BlockPool large_{false, nullptr};
   std::map<PoolId, std::unique_ptr<PrivatePool>> private_pools_;
-  std::vector<Route> routes_;                         // of pools begun and not ended, in that order
-  int64_t captures_ = 0;                              // under way
+  std::vector<Route> routes_;                         // pools begun and not ended, in that order
+  int64_t captures_ = 0;                              // captures under way
   HashMap<uint64_t, Block*, AddressHash> allocated_;  // by address
-  std::map<uint64_t, Block*> segments_;               // the lowest block of each segment or reserved range
+  std::map<uint64_t, Block*> segments_;               // lowest block of each segment or range
   Events events_;
   std::vector<Block*> deferred_;  // freed during a capture while in use by other streams
   int64_t allowed_bytes_ = AllocatorConfig::kUnlimited;

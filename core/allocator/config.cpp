@@ -1,4 +1,4 @@
-// The text of PYTORCH_ALLOC_CONF.
+// Parses the text of PYTORCH_ALLOC_CONF.
 #include "core/allocator/config.h"
 
 #include <algorithm>
@@ -14,7 +14,8 @@ namespace {
 
 constexpr int64_t kMegabyte = int64_t{1} << 20;
 constexpr int64_t kMaxMegabytes = AllocatorConfig::kUnlimited / kMegabyte;
-constexpr int64_t kMinLargeSegmentMegabytes = 11;  // above 10, the largest size that shares a segment
+// above 10, the largest size that shares a segment
+constexpr int64_t kMinLargeSegmentMegabytes = 11;
 
 struct Token {
   std::string text;
@@ -23,7 +24,7 @@ struct Token {
 
 struct Entry {
   Token key;
-  std::vector<Token> value;  // one token, or all between brackets
+  std::vector<Token> value;  // one token, or all tokens between brackets
   bool is_list = false;
 };
 
@@ -56,9 +57,9 @@ Error syntax_error(const std::vector<Token>& tokens, size_t at, const std::strin
       " 'max_split_size_mb:128,expandable_segments:True'";
   if (at < tokens.size()) {
     return error_at(ErrorCode::kAllocatorSyntax, tokens[at],
-                    "the allocator settings have '" + tokens[at].text + "' where " + wanted + " goes", hint);
+                    "the allocator settings have '" + tokens[at].text + "' instead of " + wanted, hint);
   }
-  return Error{ErrorCode::kAllocatorSyntax, "the allocator settings end where " + wanted + " goes", hint, {}};
+  return Error{ErrorCode::kAllocatorSyntax, "the allocator settings end before " + wanted, hint, {}};
 }
 
 Error bad_value(const Token& key, const Token& value, const std::string& wanted) {
@@ -121,7 +122,7 @@ Status read_bool(const Entry& entry, bool& flag) {
   return ok_status();
 }
 
-// With `open`, the ends 0 and 1 themselves are not legal.
+// With `open`, the ends 0 and 1 are illegal.
 Status read_share(const Entry& entry, bool open, double& share) {
   Result<Token> token = single(entry);
   if (!token.ok()) return std::move(token).error();
@@ -139,8 +140,9 @@ std::optional<int64_t> parse_power_of_two(const std::string& text) {
   return value.has_value() && *value > 0 && std::has_single_bit(static_cast<uint64_t>(*value)) ? value : std::nullopt;
 }
 
-// [64:8,256:4,>:2]: MiB and divisions. The first boundary counts for all below it, too; what lies between two
-// boundaries and is not named stays off; '>' is all above the boundary before it.
+// [64:8,256:4,>:2]: MiB and divisions. The first boundary applies to everything below it. Sizes
+// between two boundaries that are not named stay off. '>' is everything above the boundary before
+// it.
 Status read_division_list(const Entry& entry, std::array<int64_t, AllocatorConfig::kNumDivisions>& divisions) {
   bool first = true;
   size_t last = 0;
@@ -220,7 +222,7 @@ struct Key {
 constexpr std::string_view kLargeSegmentKey = "large_segment_size_mb";
 
 const Key kKeys[] = {
-    {kLargeSegmentKey, [](const Entry&, AllocatorConfig&) { return ok_status(); }},  // read before the others
+    {kLargeSegmentKey, [](const Entry&, AllocatorConfig&) { return ok_status(); }},  // read first
     {"max_split_size_mb",
      [](const Entry& entry, AllocatorConfig& config) {
        return read_megabytes(entry, config.large_segment_bytes / kMegabyte, config.max_split_bytes);
@@ -241,7 +243,8 @@ const Key kKeys[] = {
     {"backend", read_backend},
     {"graph_capture_record_stream_reuse", read_not_modelled},
     {"throw_on_cudamalloc_oom", read_not_modelled},
-    {"expandable_segments_reserve", [](const Entry&, AllocatorConfig&) { return ok_status(); }},  // addresses only
+    // reserves addresses only
+    {"expandable_segments_reserve", [](const Entry&, AllocatorConfig&) { return ok_status(); }},
     {"release_lock_on_cudamalloc",
      [](const Entry& entry, AllocatorConfig& config) { return read_bool(entry, config.release_lock_on_malloc); }},
     {"release_lock_on_hipmalloc",
@@ -271,7 +274,7 @@ Result<AllocatorConfig> parse_allocator_config(std::string_view text) {
   Result<std::vector<Entry>> entries = split_entries(tokenize(text));
   if (!entries.ok()) return std::move(entries).error();
   AllocatorConfig config;
-  for (const Entry& entry : *entries) {  // first, wherever it stands: other settings are measured by it
+  for (const Entry& entry : *entries) {  // first, wherever it is: it bounds other settings
     if (entry.key.text != kLargeSegmentKey) continue;
     Status read = read_megabytes(entry, kMinLargeSegmentMegabytes, config.large_segment_bytes);
     if (!read.ok()) return std::move(read).error();

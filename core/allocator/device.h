@@ -6,8 +6,9 @@
 
 namespace fxopt {
 
-// What the allocator needs of a device: the CUDA runtime, or SimulatedDevice. Addresses are never 0; sizes are in bytes
-// and above 0. Out of memory is an answer (nullopt, false); any other failure is the implementation's to throw.
+// The allocator's interface to a device: the CUDA runtime, or SimulatedDevice. Addresses are never
+// 0. Sizes are in bytes and above 0. Running out of memory is a result (nullopt, false); for any
+// other failure the implementation throws.
 class AllocatorDevice {
  public:
   virtual ~AllocatorDevice() = default;
@@ -15,7 +16,7 @@ class AllocatorDevice {
   virtual int64_t total_bytes() const = 0;
   virtual int64_t free_bytes() const = 0;
 
-  // Memory with an address, and its end: cudaMalloc and cudaFree.
+  // Addresses with memory: cudaMalloc and cudaFree.
   virtual std::optional<uint64_t> allocate(int64_t bytes) = 0;
   virtual void free(uint64_t address, int64_t bytes) = 0;
 
@@ -23,18 +24,21 @@ class AllocatorDevice {
   virtual uint64_t reserve(int64_t bytes) = 0;
   virtual void unreserve(uint64_t address, int64_t bytes) = 0;
 
-  // Memory behind whole pages of reserved addresses. `map` does all of the range or nothing. `unmap` waits until
-  // `stream`, the one the range was allocated for, has done its work. The range may cover several earlier ones.
+  // Memory for whole pages of reserved addresses. `map` maps all of the range or nothing. `unmap`
+  // waits until the work of `stream`, for which the range was allocated, is done. The range may
+  // cover several mapped ranges.
   virtual bool map(uint64_t address, int64_t bytes, int64_t page_bytes) = 0;
   virtual void unmap(uint64_t address, int64_t bytes, int64_t page_bytes, int64_t stream) = 0;
 
-  // Events: a mark behind all work given to a stream so far. Each is asked about until it is done, or waited for once.
+  // An event marks the end of all work queued on a stream so far. Each is queried until it is done,
+  // or waited for once.
   virtual uint64_t record_event(int64_t stream) = 0;
   virtual bool is_done(uint64_t event) = 0;
   virtual void wait(uint64_t event) = 0;
 
-  // The streams on which events may have become done since the last call, each once, in ascending order; nothing where
-  // the device cannot tell, and it may be any.
+  // Returns the streams on which events may have completed since the last call, each once, in
+  // ascending order. Returns nullopt if the device cannot tell; events may then be complete on any
+  // stream.
   virtual std::optional<std::vector<int64_t>> take_finished_streams() { return std::nullopt; }
 };
 

@@ -1,13 +1,15 @@
-// Expandable segments: one long range of addresses for each stream and pool, with memory behind the pages in use.
+// Expandable segments: one long range of addresses for each stream and pool, with memory behind the
+// pages in use.
 //
-//   | allocated | free | no memory ........................................ |
-//   0           ^ a request takes the lowest place where free and unmapped addresses suffice, and maps what is missing
+//   | allocated | free | no memory .................................... |
+//   0           ^ a request takes the lowest place with enough free and unmapped addresses,
+//                 and maps the missing pages
 #include "core/allocator/caching_allocator.h"
 
 namespace fxopt {
 
-// A cached block of the request's size or more, taken out of the cache; null when the device has no memory for it: what
-// was mapped until then stays cached.
+// Returns a cached block of at least the request's size, removed from the cache. Returns null if
+// the device has no memory for it; pages mapped until then stay cached.
 Block* CachingAllocator::expand(const Request& request) {
   Block* block = find_room(request);
   if (block != nullptr && !block->mapped) block = map_block(block, std::min(block->bytes, request.bytes));
@@ -19,8 +21,8 @@ Block* CachingAllocator::expand(const Request& request) {
   return block;
 }
 
-// The block where the lowest stretch of free and unmapped addresses that suffices begins; in a new range where none
-// does; null when no range can.
+// Returns the first block of the lowest sufficient run of free and unmapped addresses, if necessary
+// in a new range. Returns null if no range has room.
 Block* CachingAllocator::find_room(const Request& request) {
   BlockPool& pool = *request.pool;
   Block key;
@@ -45,8 +47,8 @@ Block* CachingAllocator::find_room(const Request& request) {
   return range;
 }
 
-// Maps the pages under the first `bytes` of an unmapped block. The free block they are then part of, cached; null when
-// the device has no memory.
+// Maps the pages under the first `bytes` of an unmapped block. Returns the cached free block that
+// then contains them, or null if the device has no memory.
 Block* CachingAllocator::map_block(Block* block, int64_t bytes) {
   BlockPool& pool = *block->pool;
   const int64_t page = page_bytes(pool);
@@ -64,7 +66,7 @@ Block* CachingAllocator::map_block(Block* block, int64_t bytes) {
   return merged;
 }
 
-// Takes the memory from the whole pages inside a cached block. A range without any memory left is given back.
+// Unmaps the whole pages inside a cached block. Releases a range without any memory left.
 void CachingAllocator::unmap_block(Block* block) {
   BlockPool& pool = *block->pool;
   const int64_t page = page_bytes(pool);
@@ -102,7 +104,8 @@ int64_t CachingAllocator::page_bytes(const BlockPool& pool) const {
   return pool.small ? kSmallSegmentBytes : config_.large_segment_bytes;
 }
 
-// 9/8 of the device's memory in whole pages, so that pages unmapped in the middle can be mapped again at the end.
+// 9/8 of the device's memory in whole pages, so that pages unmapped in the middle can be mapped
+// again at the end.
 int64_t CachingAllocator::range_bytes(const BlockPool& pool) const {
   const int64_t page = page_bytes(pool);
   const int64_t bytes = device_.total_bytes() + device_.total_bytes() / 8;

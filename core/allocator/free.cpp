@@ -1,4 +1,4 @@
-// Freeing: at once, or when the other streams that used a block are done.
+// Freeing: at once, or when the work of other streams that used a block is done.
 #include "core/allocator/caching_allocator.h"
 #include "core/check.h"
 
@@ -42,7 +42,8 @@ void CachingAllocator::free_block(Block* block) {
   count(statistics_.inactive_split_bytes, pool, [&](Statistic& s) { s.change(merged.added_bytes); });
 }
 
-// With the free neighbours that agree about having memory. They leave their sets; the result is in none.
+// Merges a block with its free neighbours, mapped ones or unmapped ones alike. The neighbours leave
+// their sets; the result is in no set.
 CachingAllocator::Merged CachingAllocator::merge_neighbours(Block* block) {
   Merged merged{block, 0, 0};
   for (Block* neighbour : {block->previous, block->next}) {
@@ -61,7 +62,7 @@ CachingAllocator::Merged CachingAllocator::merge_neighbours(Block* block) {
   return merged;
 }
 
-// The low block stays, so that segments_ keeps pointing at the lowest block of each.
+// The low block survives, so that segments_ keeps pointing at the lowest block of each segment.
 void CachingAllocator::join_next(Block* low) {
   Block* high = low->next;
   low->bytes += high->bytes;
@@ -85,7 +86,8 @@ void CachingAllocator::record_events(Block* block) {
   block->uses.clear();
 }
 
-// Of what was freed during a capture. Uses recorded in the capture need no events: they are over when it is.
+// Records events for blocks freed during a capture. Uses recorded in the capture need no events:
+// they end with it.
 void CachingAllocator::record_deferred_events() {
   for (Block* block : deferred_) {
     std::erase_if(block->uses, [block](int64_t stream) {

@@ -1,10 +1,10 @@
-// Segments: taking them from the device, and what is tried when it has none left.
+// Segments: allocating them from the device, and the retries if the device is full.
 #include "core/allocator/caching_allocator.h"
 #include "core/check.h"
 
 namespace fxopt {
 
-// Null when the device has no room even after all that is cached was given back.
+// Returns null if the device has no room even after all cached memory was released.
 Block* CachingAllocator::obtain(const Request& request) {
   if (collects_garbage()) collect_garbage();
   Block* block = make_segment(request);
@@ -35,19 +35,19 @@ Block* CachingAllocator::make_segment(const Request& request) {
   return block;
 }
 
-// Judged by the whole segment, for expandable segments too, which may need less.
+// Counts the whole segment, also for expandable segments, which may need less.
 bool CachingAllocator::is_beyond_fraction(int64_t bytes) const {
   return config_.memory_fraction < 1 && reserved_bytes() + bytes > allowed_bytes_;
 }
 
-// ---- giving back
+// ---- releasing
 
 bool CachingAllocator::collects_garbage() const {
   return config_.memory_fraction < 1 && config_.garbage_collection_threshold > 0;
 }
 
-// Large unsplit blocks that were cached for the mean time or longer, until enough is free or none is left. Time is
-// counted in searches of the pool.
+// Releases large unsplit blocks that were cached for at least the mean time, until enough is free
+// or none is left. Time is counted in searches of the pool.
 void CachingAllocator::collect_garbage() {
   const auto threshold =
       static_cast<int64_t>(config_.garbage_collection_threshold * static_cast<double>(allowed_bytes_));
@@ -75,7 +75,8 @@ void CachingAllocator::collect_garbage() {
   }
 }
 
-// One block that is never split and large enough, else several from the largest down. False when that is not enough.
+// Releases one sufficiently large block that is never split, else several from the largest down.
+// Returns false if that is not enough.
 bool CachingAllocator::release_oversize(const Request& request) {
   if (config_.max_split_bytes == AllocatorConfig::kUnlimited || config_.expandable_segments) return false;
   const auto& cached = request.pool->cached;
@@ -116,7 +117,7 @@ void CachingAllocator::release_cached() {
 }
 
 void CachingAllocator::release_blocks(BlockPool& pool) {
-  const std::vector<Block*> blocks(pool.cached.begin(), pool.cached.end());  // releasing changes the set
+  const std::vector<Block*> blocks(pool.cached.begin(), pool.cached.end());  // releasing changes it
   for (Block* block : blocks) {
     if (config_.expandable_segments) {
       unmap_block(block);

@@ -19,7 +19,7 @@ int64_t whole_pages(int64_t bytes) {
 
 SimulatedDevice::SimulatedDevice(int64_t total_bytes, int64_t other_bytes)
     : total_bytes_(total_bytes), free_bytes_(total_bytes - other_bytes) {
-  FXOPT_CHECK(other_bytes >= 0 && other_bytes <= total_bytes, "more memory is taken than there is");
+  FXOPT_CHECK(other_bytes >= 0 && other_bytes <= total_bytes, "more memory is taken than the device has");
 }
 
 std::optional<uint64_t> SimulatedDevice::allocate(int64_t bytes) {

@@ -9,16 +9,17 @@
 
 namespace fxopt {
 
-// A device that is only addresses and numbers. Addresses begin at 0x7f0000000000, are multiples of 2 MiB, grow with
-// each call and are never given twice: those of a real device cannot be known, so ties between blocks of one size,
-// which go to the lower address, are modelled. Memory is taken in pages of 2 MiB, as the driver does. Every call is
-// O(1).
+// A device without memory: only addresses and counts. Addresses start at 0x7f0000000000, are
+// multiples of 2 MiB, grow with each call and are never reused. The addresses of a real device
+// cannot be predicted, so ties between blocks of one size, which the lower address wins, follow
+// this model. Memory is taken in pages of 2 MiB, as the driver does. Every call is O(1).
 class SimulatedDevice final : public AllocatorDevice {
  public:
   static constexpr int64_t kPageBytes = int64_t{2} << 20;
   static constexpr uint64_t kFirstAddress = 0x7f0000000000;
 
-  // `total_bytes` is what the device has, `other_bytes` what is taken by others than the allocator: the context, NCCL.
+  // `total_bytes` is the device's memory, `other_bytes` the part taken outside the allocator: the
+  // CUDA context, NCCL.
   explicit SimulatedDevice(int64_t total_bytes, int64_t other_bytes = 0);
 
   int64_t total_bytes() const override { return total_bytes_; }
@@ -34,7 +35,7 @@ class SimulatedDevice final : public AllocatorDevice {
   void wait(uint64_t event) override;
   std::optional<std::vector<int64_t>> take_finished_streams() override;
 
-  // All work given to `stream` so far is done: its events of before are done, too.
+  // Marks all work queued on `stream` so far as done, with its earlier events.
   void finish(int64_t stream);
 
  private:
@@ -45,8 +46,8 @@ class SimulatedDevice final : public AllocatorDevice {
   int64_t free_bytes_;
   uint64_t next_address_ = kFirstAddress;
   uint64_t next_event_ = 1;
-  std::unordered_map<uint64_t, int64_t> stream_of_event_;  // of events not known to be done
-  std::unordered_map<int64_t, uint64_t> finished_up_to_;   // by stream: events below this number are done
+  std::unordered_map<uint64_t, int64_t> stream_of_event_;  // events not known to be done
+  std::unordered_map<int64_t, uint64_t> finished_up_to_;   // by stream: events below it are done
   std::vector<int64_t> finished_;                          // since take_finished_streams()
 };
 

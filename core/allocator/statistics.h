@@ -7,7 +7,8 @@
 
 namespace fxopt {
 
-// One counter of torch.cuda.memory_stats. `allocated` and `freed` are sums of all increases and decreases.
+// One counter of torch.cuda.memory_stats. `allocated` and `freed` are the sums of all increases and
+// of all decreases.
 struct Statistic {
   int64_t current = 0;
   int64_t peak = 0;
@@ -28,23 +29,24 @@ struct Statistic {
   bool operator==(const Statistic&) const = default;
 };
 
-// Private pools count under small and large like the default ones.
+// Private pools count under small and large like the default pools.
 enum class PoolKind : uint8_t { kAll, kSmall, kLarge };
 inline constexpr size_t kAllPools = static_cast<size_t>(PoolKind::kAll);
 using StatisticByPool = std::array<Statistic, 3>;  // indexed by PoolKind
 
-// What torch.cuda.memory_stats reports. The members in bytes end in _bytes, the others count.
+// The counters that torch.cuda.memory_stats reports. Members in bytes end in _bytes; the others are
+// counts.
 struct AllocatorStatistics {
   StatisticByPool allocation;       // from the call of allocate to the call of free
   StatisticByPool segment;          // classic segments; expandable ones do not count
-  StatisticByPool active;           // as allocation, but until the last stream is done with the block
+  StatisticByPool active;           // until the last stream is done with the block
   StatisticByPool inactive_split;   // free blocks of classic segments that are in use elsewhere
   StatisticByPool allocated_bytes;  // torch.cuda.memory_allocated
   StatisticByPool reserved_bytes;   // torch.cuda.memory_reserved
-  StatisticByPool active_bytes;     // of blocks, as allocated_bytes
+  StatisticByPool active_bytes;     // active, in bytes
   StatisticByPool inactive_split_bytes;
-  StatisticByPool requested_bytes;  // what was asked for, before rounding; falls with active_bytes
-  Statistic oversize_allocations;   // blocks that are too large to be split
+  StatisticByPool requested_bytes;  // requested sizes before rounding; falls with active_bytes
+  Statistic oversize_allocations;   // blocks too large to be split
   Statistic oversize_segments;
   int64_t num_alloc_retries = 0;
   int64_t num_ooms = 0;

@@ -16,22 +16,24 @@ struct ArenaItem {
 };
 
 struct ArenaOptions {
-  int64_t alignment = 512;         // of every offset and of the room of every item; at least 1
-  int64_t effort = 3'000'000'000;  // bound on the steps of the searches, about 1 ns each; 0: only the fast heuristics
+  int64_t alignment = 512;  // multiple of every offset and of every item's room; at least 1
+  // bound on search steps, about 1 ns each; 0: fast heuristics only
+  int64_t effort = 3'000'000'000;
 };
 
 struct ArenaPlan {
-  std::vector<int64_t> offsets;  // one for each item, multiples of the alignment; 0 for items of 0 bytes
-  int64_t bytes = 0;             // of the arena: the largest end of an item, its size rounded up to the alignment
-  int64_t lower_bound = 0;       // the largest sum of rounded sizes alive together: no arena is smaller
-  int64_t unaligned_bound = 0;   // the same of sizes as they are, the bound that other work publishes
-  std::string_view method;       // what found the plan; static storage
-  bool optimal = false;          // no smaller arena exists: it meets the bound, or all below was searched
+  std::vector<int64_t> offsets;  // by item, multiples of the alignment; 0 for items of 0 bytes
+  int64_t bytes = 0;             // largest end of an item, with rounded sizes
+  int64_t lower_bound = 0;       // largest sum of rounded sizes alive together
+  int64_t unaligned_bound = 0;   // the same bound of unrounded sizes, which other work publishes
+  std::string_view method;       // name of the method that found the plan; static storage
+  // no smaller arena exists: it meets the bound, or the search excluded all below
+  bool optimal = false;
 };
 
-// Offsets for items, as low in sum as could be found. The same input gives the same plan on every machine. Nothing when
-// the rounded sizes sum to more than 62 bits hold. O(n log^2 n) and what `effort` allows. Breaking the rules on items
-// or options is an InternalError.
+// Plans offsets for items in the smallest arena it can find. The same input gives the same plan on
+// every machine. Returns nullopt if the rounded sizes sum to more than 62 bits hold. O(n log^2 n),
+// plus the search that `effort` allows. Invalid items or options are an InternalError.
 std::optional<ArenaPlan> plan_arena(std::span<const ArenaItem> items, const ArenaOptions& options);
 
 }  // namespace fxopt

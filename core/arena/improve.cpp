@@ -6,11 +6,12 @@
 namespace fxopt::arena {
 namespace {
 
-constexpr int kPatience = 8;  // orders in a row without gain before it goes back to the best
+constexpr int kPatience = 8;  // orders in a row without gain before returning to the best
 
 }  // namespace
 
-// The order with each block that ends above `limit`, and some others, moved up by a random part of its rank.
+// Returns the order with each block that ends above `limit`, and some others, moved up by a random
+// part of its rank.
 Order OrderSearch::blame(const Attempt& attempt, int64_t limit) {
   const auto n = static_cast<uint64_t>(attempt.order.size());
   std::vector<std::pair<uint64_t, uint32_t>> keys;
@@ -19,7 +20,7 @@ Order OrderSearch::blame(const Attempt& attempt, int64_t limit) {
     const uint32_t block = attempt.order[rank];
     const bool blamed = attempt.packing.offsets[block] + problem_.blocks[block].size > limit;
     const bool moved = blamed || random_() % n < 2;
-    // Twice the rank, odd where it stays: what moves to a rank goes before what is there.
+    // Twice the rank, odd for blocks that stay: a moved block precedes the block at its new rank.
     keys.emplace_back(moved ? 2 * (rank - rank * (random_() % 64) / 64) : 2 * rank + 1, block);
   }
   std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -33,7 +34,8 @@ void OrderSearch::improve(int64_t target, Budget& budget, Attempt& attempt) {
   Attempt current = attempt;
   int without_gain = 0;
   while (attempt.packing.height > target && budget.spend(filler_.steps())) {
-    // Between the target and the top: blaming all that is too high would leave nothing where it is.
+    // Between the target and the top: blaming all blocks above the target would leave nothing in
+    // place.
     const int64_t span = current.packing.height - target;
     const auto eighths = static_cast<int64_t>(random_() % 8);
     const int64_t limit = target + span / 8 * eighths + span % 8 * eighths / 8;

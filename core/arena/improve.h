@@ -10,18 +10,19 @@
 
 namespace fxopt::arena {
 
-// Fills the skyline again and again with orders in which the blocks that stood out above the target come earlier
-// (squeaky wheel optimization, Joslin and Clements 1999).
+// Fills the skyline repeatedly with orders in which the blocks that stood out above the target come
+// earlier (squeaky wheel optimization, Joslin and Clements 1999).
 class OrderSearch {
  public:
   explicit OrderSearch(const Problem& problem) : problem_(problem), filler_(problem) {}
 
-  // Goes on, from several orders for a while and then from the best of them, until a packing meets the target or the
-  // budget ends; `packing` becomes the lowest. True when it became lower.
+  // Continues from several orders for a while and then from the best one, until a packing meets the
+  // target or the budget ends. Replaces `packing` by the lowest found. Returns true if it became
+  // lower.
   bool run(int64_t target, Budget& budget, Packing& packing);
 
  private:
-  // An order and what the filler makes of it.
+  // An order and the filler's packing of it.
   struct Attempt {
     Order order;
     Packing packing;
@@ -32,7 +33,7 @@ class OrderSearch {
 
   const Problem& problem_;
   SkylineFiller filler_;
-  std::vector<Attempt> best_;  // of each kind of order
+  std::vector<Attempt> best_;  // the best attempt of each kind of order
   std::mt19937_64 random_{1};
 };
 

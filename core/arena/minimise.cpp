@@ -11,8 +11,8 @@ namespace {
 constexpr int64_t kShortest = 1'000'000;  // steps of the shortest search
 constexpr std::array kKinds{OrderKind::kLifetime, OrderKind::kLoad, OrderKind::kLoadLifetime, OrderKind::kArea};
 
-// The sequence 1 1 2 1 1 2 4 ... of Luby, Sinclair and Zuckerman 1993: within a logarithm of the best lengths for
-// restarts that nobody knows. i from 1.
+// The sequence 1 1 2 1 1 2 4 ... (Luby, Sinclair and Zuckerman 1993): within a logarithm of the
+// best restart lengths when these are unknown. i starts at 1.
 int64_t luby(int64_t i) {
   int64_t power = 1;
   while (2 * power <= i + 1) power *= 2;
@@ -26,7 +26,7 @@ HeightSearch::HeightSearch(const Problem& problem, int64_t target)
   for (const OrderKind kind : kKinds) orders_.push_back(make_order(problem, kind));
 }
 
-// The plain orders first, then with blocks moved by a few places.
+// First the plain orders, then orders with blocks moved by a few places.
 Order HeightSearch::next_order() {
   Order order = orders_[static_cast<size_t>(searches_ % std::ssize(kKinds))];
   const auto disturbed = static_cast<uint64_t>(searches_ / std::ssize(kKinds));
@@ -56,7 +56,8 @@ Verdict HeightSearch::search(int64_t capacity, Budget& budget, std::vector<int64
 bool HeightSearch::run(Budget& budget, Packing& packing) {
   while (packing.height > impossible_ + 1 && budget.left() > 0) {
     const int64_t steps = first_ ? budget.left() : std::min(std::max(budget.left() / 8, kShortest), budget.left());
-    // Halves the way from what failed to what is known; from the bottom again where they meet.
+    // Halves the interval between the failed and the known height; restarts at the bottom when they
+    // meet.
     int64_t guess = first_ ? impossible_ + 1 : failed_ + (packing.height - failed_) / 2;
     if (guess <= failed_ || guess >= packing.height) guess = impossible_ + 1;
     first_ = false;

@@ -7,7 +7,7 @@
 namespace fxopt::arena {
 namespace {
 
-// The largest of a range of loads, by tables of the largest of 2^k loads in a row.
+// Range maximum of loads, from tables of the maximum of 2^k consecutive loads.
 class RangeMax {
  public:
   explicit RangeMax(std::vector<int64_t> values) {

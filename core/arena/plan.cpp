@@ -15,9 +15,9 @@ namespace fxopt {
 namespace arena {
 namespace {
 
-constexpr size_t kSearchBlocks = 2000;  // beyond it the search's tables of neighbours do not pay
+constexpr size_t kSearchBlocks = 2000;  // beyond it the search's neighbour tables do not pay off
 
-// A part with the best packing known for it.
+// A part with its best known packing.
 struct PlannedPart {
   Part part;
   Packing packing;
@@ -32,7 +32,7 @@ struct PlannedPart {
   }
 };
 
-// The heuristics, until one meets the target; the first of each kind whatever they cost.
+// Runs the heuristics until one meets the target; the first of each kind runs at any cost.
 void plan_fast(PlannedPart& planned, int64_t target, Budget& budget) {
   const Problem& problem = planned.part.problem;
   SkylineFiller filler(problem);
@@ -47,7 +47,7 @@ void plan_fast(PlannedPart& planned, int64_t target, Budget& budget) {
   }
 }
 
-// Improves what stands out above the target: searches in turn, each for longer than before.
+// Improves parts above the target: alternating searches, each longer than the one before.
 void plan_slowly(PlannedPart& planned, int64_t target, Budget& budget) {
   const Problem& problem = planned.part.problem;
   const int64_t height = target - planned.part.base;
@@ -76,9 +76,9 @@ void plan_parts(std::vector<PlannedPart>& parts, int64_t lower_bound, Budget& bu
   for (PlannedPart& planned : parts) plan_fast(planned, lower_bound, budget);
   std::stable_sort(parts.begin(), parts.end(),
                    [](const PlannedPart& a, const PlannedPart& b) { return a.top() > b.top(); });
-  int64_t target = lower_bound;  // lower than the tallest part that is done with, no other needs to be
+  int64_t target = lower_bound;  // nothing needs to be lower than the tallest finished part
   for (size_t i = 0; i < parts.size() && parts[i].top() > target; ++i) {
-    // Later parts are lower and often need nothing: half of what is left for each.
+    // Later parts are lower and often need nothing: each gets half of the remaining budget.
     const int64_t share = i + 1 == parts.size() ? budget.left() : budget.left() / 2;
     Budget own(share);
     plan_slowly(parts[i], target, own);
@@ -87,7 +87,7 @@ void plan_parts(std::vector<PlannedPart>& parts, int64_t lower_bound, Budget& bu
   }
 }
 
-// The items that take room, as blocks.
+// The items of nonzero size, as blocks.
 struct Converted {
   Problem problem;
   std::vector<uint32_t> items;  // index of the item of each block

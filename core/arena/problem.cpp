@@ -22,7 +22,8 @@ int32_t number_sections(std::span<const ArenaItem> items, std::span<const uint32
       blocks[ends[next_end]].end = section + 1;
       ended = true;
     }
-    if (ended) ++section;  // only a start behind an end makes a set that the one before does not contain
+    // only a start after an end makes a set that its predecessor does not contain
+    if (ended) ++section;
     ended = false;
     blocks[start].begin = section;
   }
@@ -51,13 +52,14 @@ namespace {
 
 constexpr int64_t kLevels = 100;
 
-// Blocks of a piece, in order of begin, and what lies below them.
+// Blocks of a piece, in order of begin, and the height below them.
 struct Piece {
   std::vector<uint32_t> blocks;
   int64_t base = 0;
 };
 
-// Runs of blocks that touch, each with the blocks alive in all of it laid down and taken out.
+// Cuts into runs of touching blocks. In each run, blocks alive throughout are placed at the bottom
+// and removed.
 std::vector<Piece> cut(const Problem& problem, const Piece& piece, std::vector<int64_t>& offsets) {
   std::vector<Piece> cuts;
   for (size_t i = 0; i < piece.blocks.size();) {
@@ -83,7 +85,8 @@ std::vector<Piece> cut(const Problem& problem, const Piece& piece, std::vector<i
   return cuts;
 }
 
-// The piece as a problem of its own, its sections numbered anew: some hold no more than their neighbours now.
+// Returns the piece as a problem of its own, with renumbered sections: some are now contained in a
+// neighbour.
 Part make_part(const Problem& problem, Piece piece) {
   Part part;
   part.base = piece.base;
@@ -112,7 +115,7 @@ std::vector<Part> split_problem(const Problem& problem, std::vector<int64_t>& of
   std::vector<Piece> open;
   open.push_back(std::move(whole));
   std::vector<Part> parts;
-  // Lifetimes nested in one another take one level each: n of them would cost n^2.
+  // Nested lifetimes take one level each: n nested ones would cost n^2.
   Budget budget(kLevels * static_cast<int64_t>(problem.blocks.size()));
   while (!open.empty()) {
     const Piece piece = std::move(open.back());

@@ -56,11 +56,11 @@ class Search {
   bool exhausted_ = false;
   std::vector<std::vector<uint32_t>> in_section_;
   std::vector<std::vector<uint32_t>> neighbours_;
-  std::vector<int64_t> twin_;      // the block before with the same span and size, or -1
+  std::vector<int64_t> twin_;      // the previous block with the same span and size, or -1
   std::vector<int64_t> offset_;    // -1: not placed
-  std::vector<int64_t> floor_;     // no lower place is left for a block
-  std::vector<int64_t> height_;    // nothing that comes in a section is lower
-  std::vector<int64_t> top_;       // the end of what lies in a section
+  std::vector<int64_t> floor_;     // lowest place left for a block
+  std::vector<int64_t> height_;    // lower bound of all future places in a section
+  std::vector<int64_t> top_;       // end of the placed blocks in a section
   std::vector<int64_t> upmost_;    // the block that ends there, or -1
   std::vector<int64_t> rest_;      // sizes not yet placed
   std::vector<int64_t> crossing_;  // blocks not yet placed that are alive in a section and the next
@@ -151,7 +151,8 @@ bool Search::update_floor(uint32_t i) {
     real = std::max(real, top_[s]);
   }
   budget_.spend(blocks_[i].end - blocks_[i].begin);
-  if (real + blocks_[i].size <= lowest) return false;  // it could be let down below all that comes
+  // it could be lowered below all future blocks
+  if (real + blocks_[i].size <= lowest) return false;
   if (floor <= floor_[i]) return true;
   set(floor_[i], floor);
   for (int32_t s = blocks_[i].begin; s < blocks_[i].end; ++s) touch_section(s);
@@ -212,7 +213,8 @@ bool Search::place(uint32_t i, int64_t level) {
   return propagate();
 }
 
-// No block begins at `level` over the section: what does so later rests on a block that is not placed yet.
+// No block begins at `level` over the section: a later one would rest on a block that is not placed
+// yet.
 bool Search::waste(int32_t section, int64_t level) {
   for (const uint32_t i : in_section_[static_cast<size_t>(section)]) {
     if (placed(i) || floor_[i] > level) continue;
@@ -229,7 +231,8 @@ bool Search::waste(int32_t section, int64_t level) {
   return propagate();
 }
 
-// Whether a block at this level rests on something, and does not lie on one of the same span that should lie on it.
+// Returns true if a block at this level rests on another, and not on one of the same span that must
+// be above it.
 bool Search::supported(uint32_t i, int64_t level) const {
   if (twin_[i] >= 0 && !placed(static_cast<uint32_t>(twin_[i]))) return false;
   if (level == 0) return true;
@@ -245,7 +248,7 @@ bool Search::supported(uint32_t i, int64_t level) const {
   return !same_span || offset_[static_cast<size_t>(below)] + under.size < level || below < i;
 }
 
-// The parts of a range that no block still to be placed joins, the tightest first.
+// Searches the parts of a range that no unplaced block joins, the tightest first.
 bool Search::solve_parts(Range range) {
   std::vector<std::pair<int64_t, Range>> parts;
   for (int32_t s = range.begin; s < range.end;) {
@@ -314,7 +317,7 @@ bool Search::branch(Range range, int32_t section, int64_t level) {
 }  // namespace
 
 void SectionWeights::note_end(size_t section) {
-  constexpr double kGrowth = 1.00005;  // an end weighs twice as much as the one 14,000 before it
+  constexpr double kGrowth = 1.00005;  // an end weighs twice as much as the one 14,000 ends earlier
   constexpr double kLargest = 1e100;
   weights_[section] += step_;
   step_ *= kGrowth;

@@ -1,4 +1,4 @@
-// The lowest place first.
+// Fills the lowest place first.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 constexpr uint32_t kLeaf = 8;           // blocks
-constexpr int64_t kStepsPerLevel = 40;  // of a block in the tree
+constexpr int64_t kStepsPerLevel = 40;  // per level of the k-d tree, for one block
 
 // The places of the skyline from left to right, and by height.
 class Skyline {
@@ -32,7 +32,7 @@ class Skyline {
     return place(by_height_.top().second);
   }
 
-  // Lets [begin, end) of `place` end at `height`.
+  // Covers [begin, end) of `place` up to `height`.
   void cover(const Place& place, int32_t begin, int32_t end, int64_t height) {
     remove(place);
     if (place.begin < begin) insert({place.begin, begin, place.height});
@@ -40,7 +40,7 @@ class Skyline {
     merge({begin, end, height});
   }
 
-  // Lifts a place to its lower neighbour; takes it away when there is none.
+  // Raises a place to its lower neighbour, or removes it if it has no neighbour.
   void raise(const Place& place) {
     remove(place);
     const bool has_left = place.begin > 0 && stop_of(place.begin) != 0;
@@ -59,7 +59,7 @@ class Skyline {
     return at(entry.second).end != 0 && at(entry.second).height == entry.first;
   }
 
-  // A place is kept at its first section; its last section knows where it begins (plus 1).
+  // A place is stored at its first section; its last section stores its begin (plus 1).
   struct Slot {
     int32_t end = 0;
     int32_t begin_of_last = 0;
@@ -100,12 +100,14 @@ class Skyline {
   }
 
   std::vector<Slot> places_;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> by_height_;  // with some that are gone
+  // includes some removed places
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> by_height_;
 };
 
 }  // namespace
 
-// Blocks as points (begin, end) in a k-d tree that finds the one of lowest rank inside a range of sections.
+// Blocks as points (begin, end) in a k-d tree that finds the block of lowest rank inside a range of
+// sections.
 class SkylineFiller::BlockTree {
  public:
   explicit BlockTree(const std::vector<Block>& blocks) : places_(blocks.size()) {
@@ -114,13 +116,14 @@ class SkylineFiller::BlockTree {
     for (uint32_t i = 0; i < points_.size(); ++i) places_[points_[i].block].point = i;
   }
 
-  // Puts all blocks in, ranked by an order.
+  // Inserts all blocks, ranked by an order.
   void reset(const Order& order) {
     for (uint32_t rank = 0; rank < order.size(); ++rank) points_[places_[order[rank]].point].rank = rank;
     for (auto at = static_cast<uint32_t>(nodes_.size()); at-- > 0;) update(at);
   }
 
-  // The block of lowest rank that begins at `begin` or later and ends at `end` or before, or kNone.
+  // Returns the block of lowest rank that begins at or after `begin` and ends at or before `end`,
+  // or kNone.
   uint32_t find(int32_t begin, int32_t end) const {
     Point found{0, 0, kNone, kNone};
     if (!nodes_.empty()) find(0, begin, end, found);
@@ -141,7 +144,7 @@ class SkylineFiller::BlockTree {
     int32_t begin;
     int32_t end;
     uint32_t block;
-    uint32_t rank;  // kNone: taken out
+    uint32_t rank;  // kNone: removed
   };
   struct Place {
     uint32_t point = 0;
@@ -150,7 +153,7 @@ class SkylineFiller::BlockTree {
   struct Node {
     int32_t max_begin = std::numeric_limits<int32_t>::min();
     int32_t min_end = std::numeric_limits<int32_t>::max();
-    uint32_t best = kNone;  // lowest rank of what is left below
+    uint32_t best = kNone;  // lowest rank among the points left below
     uint32_t parent = kNone;
     uint32_t right = 0;  // the left child is the next node; 0: a leaf
     uint32_t first = 0;  // points [first, stop)
@@ -211,7 +214,7 @@ class SkylineFiller::BlockTree {
   }
 
   std::vector<Point> points_;
-  std::vector<Place> places_;  // of the blocks
+  std::vector<Place> places_;  // by block
   std::vector<Node> nodes_;
 };
 

@@ -9,10 +9,11 @@
 namespace fxopt::arena {
 namespace {
 
-// Free gaps of an arena that grows, by offset and by size.
+// Free gaps of a growing arena, by offset and by size.
 class Gaps {
  public:
-  // The offset of the smallest gap that holds `size`, else of the end of the arena, where it grows.
+  // Returns the offset of the smallest gap that holds `size`, else the end of the arena, which
+  // grows.
   int64_t take(int64_t size) {
     const auto best = by_size_.lower_bound({size, 0});
     if (best != by_size_.end()) {
@@ -33,7 +34,7 @@ class Gaps {
     return offset;
   }
 
-  void give_back(int64_t offset, int64_t size) {
+  void release(int64_t offset, int64_t size) {
     const auto next = by_offset_.lower_bound(offset);
     if (next != by_offset_.end() && next->first == offset + size) {
       const int64_t length = next->second;
@@ -82,7 +83,7 @@ Packing sweep_best_fit(const Problem& problem, const Order& order, bool backward
   }
   Gaps gaps;
   for (size_t s = 0; s < starting.size(); ++s) {
-    for (const uint32_t i : ending[s]) gaps.give_back(packing.offsets[i], problem.blocks[i].size);
+    for (const uint32_t i : ending[s]) gaps.release(packing.offsets[i], problem.blocks[i].size);
     for (const uint32_t i : starting[s]) packing.offsets[i] = gaps.take(problem.blocks[i].size);
   }
   packing.height = height_of(problem, packing.offsets);

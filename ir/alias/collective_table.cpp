@@ -12,7 +12,7 @@
 namespace fxopt {
 namespace {
 
-// How many placeholders the data of each node come from: none, one, which, or several.
+// For each node, the placeholders that its data come from: none, one, which, or several.
 class Sources {
  public:
   explicit Sources(const Graph& graph) : of_(graph.num_ids()) {
@@ -31,7 +31,7 @@ class Sources {
     }
   }
 
-  // Invalid: none, or several.
+  // Invalid: none or several.
   NodeId only(NodeId node) const { return of_.get(node).is_many ? NodeId() : of_.get(node).only; }
 
  private:
@@ -42,7 +42,7 @@ class Sources {
   IdMap<NodeId, Source> of_;
 };
 
-// Whether every node reached from each reads one node alone, the output aside.
+// Whether all direct and indirect users of each node, except the output, read a single node.
 IdMap<NodeId, bool> unary_to_the_end(const Graph& graph) {
   IdMap<NodeId, bool> is_unary(graph.num_ids(), false);
   IdMap<NodeId, bool> reads_one(graph.num_ids(), false);
@@ -64,7 +64,7 @@ IdMap<NodeId, bool> unary_to_the_end(const Graph& graph) {
   return is_unary;
 }
 
-// Whether every result that is made of each is handed to the caller through nodes that read it alone.
+// Whether everything computed from each node is returned, through nodes that read a single node.
 IdMap<NodeId, bool> returned_alone(const Graph& graph, const IdMap<NodeId, bool>& is_unary) {
   IdMap<NodeId, bool> is_returned(graph.num_ids(), false);
   for (NodeId node = graph.last(); node.is_valid(); node = graph.prev(node)) {
@@ -131,7 +131,7 @@ class Finder {
       parameters_.emplace(leaves[i], input != inputs.end() ? input->second : static_cast<uint32_t>(i));
     }
   }
-  // Through nodes that read it alone.
+  // Follows users that read a single node, up to a returned leaf.
   std::optional<uint32_t> returned_as(NodeId node) const {
     for (;;) {
       if (const auto found = parameters_.find(node); found != parameters_.end()) return found->second;
@@ -151,7 +151,8 @@ class Finder {
     if (reduce_op != nullptr && reduce_op->is(ArgKind::kString)) collective.reduce_op = reduce_op->as_string();
   }
 
-  // Through getitems: those of coalesced calls are waited for one by one. A wait for a list is none of one tensor.
+  // Looks through getitems: the results of coalesced calls are waited for one by one. A wait for a
+  // list does not wait for one tensor.
   void find_waits(Collective& collective) {
     for (const NodeId user : graph_.users(collective.start)) {
       if (is_wait(user, collective.start)) collective.waits.push_back(user);
@@ -184,7 +185,7 @@ class Finder {
       case CollectiveKind::kAllGather: {
         const NodeId only = sources_.only(collective.start);
         const InputRole role = only.is_valid() ? recorded_role(graph_, only) : InputRole::kInput;
-        // What forward saves for backward may be a parameter: nothing tells.
+        // A saved value may be a parameter: its role does not show it.
         const bool is_parameter =
             role == InputRole::kParameter || role == InputRole::kUnspecified || role == InputRole::kSavedValue;
         return only.is_valid() && is_parameter ? CollectiveClass::kUnshard : CollectiveClass::kOther;
@@ -205,7 +206,7 @@ class Finder {
   Sources sources_;
   IdMap<NodeId, bool> is_returned_;
   std::map<StringId, const ProcessGroup*> listed_;
-  std::map<NodeId, uint32_t> parameters_;  // of what is returned
+  std::map<NodeId, uint32_t> parameters_;  // by returned leaf
 };
 
 class BucketReader {
@@ -236,10 +237,10 @@ class BucketReader {
     return graph_[node].is_call() && packet_of(graph_.op(node).name) == packet;
   }
 
-  // How many tensors are put side by side in what is sent; 0: it is no such buffer.
+  // The number of tensors packed side by side in the collective's input; 0: it is no such buffer.
   size_t read_buffer(NodeId node) {
     while (node.is_valid() && graph_[node].is_call()) {
-      if (is_called(node, "copy_")) {  // into a place of the result
+      if (is_called(node, "copy_")) {  // into a slice of the result
         NodeId whole = first_argument(graph_, node);
         while (whole.is_valid() && is_view(whole)) whole = first_argument(graph_, whole);
         if (whole.is_valid()) bucket_.makes.push_back(whole);
@@ -258,14 +259,15 @@ class BucketReader {
     return 0;
   }
 
-  // What was gathered lies in a row for each rank, and is cut across them.
+  // Whether the split separates the members. Gathered data have a row for each rank, so their split
+  // runs across the rows. Other results are split along dimension 0.
   bool is_along_members(NodeId split) const {
     const CallArg dim = CallArgs(graph_, split)[2];
     const bool is_first = dim.is_missing() || dim.as_int() == 0;
     return is_first != (collective_kind(graph_.op(bucket_.start)) == CollectiveKind::kAllGather);
   }
 
-  // Through waits and views to where it is cut apart, and what is copied of the parts.
+  // Follows waits and views to the split, and on to copies of its results.
   void read_result(NodeId from) {
     std::vector<NodeId> open = {from};
     while (!open.empty()) {

@@ -9,67 +9,74 @@
 #include "ir/graph/graph.h"
 #include "ir/graph/module.h"
 
-// The collectives of a graph, each with its waits, and what it is there for.
+// The collectives of a graph, each with its waits and its purpose.
 
 namespace fxopt {
 
-// What a collective is there for, told from where its data come from and where they go, never from names.
+// The purpose of a collective, inferred from the producers of its data and the consumers of its
+// result, never from names.
 enum class CollectiveClass : uint8_t {
   kOther,         // activations, tokens, statistics
-  kUnshard,       // an all-gather of what one parameter's shard holds; in backward also of one value that forward saves
+  kUnshard,       // an all-gather of one parameter's shard; in backward also of one saved value
   kGradient,      // a reduction whose result the graph returns
-  kPointToPoint,  // send and receive, or of no pattern known here: keeps its place among the others of its group
+  kPointToPoint,  // send, receive or an unknown pattern: keeps its place in the order of its group
 };
 
 struct Collective {
   NodeId start;
-  std::vector<NodeId> waits;  // for it, or for a part of it, in schedule order
+  std::vector<NodeId> waits;  // for it or for one of its results, in schedule order
   CollectiveKind kind = CollectiveKind::kOther;
   CollectiveClass of = CollectiveClass::kOther;
   GroupKey group;
-  const ProcessGroup* listed = nullptr;              // nullptr: the module does not list the group
-  int64_t ranks = 0;                                 // by the call's own argument, else as listed; 0: neither tells
-  StringId reduce_op;                                // invalid: it reduces nothing
-  std::optional<Tensor> input, output;               // of those that take one tensor and make another
-  std::optional<int64_t> input_bytes, output_bytes;  // of these two
+  const ProcessGroup* listed = nullptr;  // nullptr: the module does not list the group
+  // The number of ranks, by the call's argument, else as listed; 0: unknown.
+  int64_t ranks = 0;
+  StringId reduce_op;                                // invalid: not a reduction
+  std::optional<Tensor> input, output;               // each is set if it is one tensor
+  std::optional<int64_t> input_bytes, output_bytes;  // the sizes of these two
 
-  // Of kUnshard and kGradient: the place of the parameter among the graph's inputs, as far as it is told: by what is gathered;
-  // by the input that the gradient is recorded to be of, else by its place among the outputs.
+  // kUnshard, kGradient: the parameter's place among the graph's inputs, if it is known. An unshard
+  // gathers that parameter. A gradient has the input that the file records for it, else the
+  // gradient's own place among the outputs.
   std::optional<uint32_t> parameter;
 
-  // Whether the recorded sizes are what ranks make of each other's: a gather gives `ranks` times what it is given, a
-  // reduce-scatter the same part of it, any other as much. False where they are not known.
+  // Whether the recorded sizes fit the collective: a gather's result is `ranks` times its input, a
+  // reduce-scatter's input is `ranks` times its result, and all others keep the size. False if they
+  // are unknown.
   bool sizes_fit() const;
 
-  // What a cap counts: the larger one.
+  // The bytes that a cap counts: the larger of the two.
   std::optional<int64_t> bytes() const {
     if (!input_bytes.has_value() || !output_bytes.has_value()) return std::nullopt;
     return *input_bytes > *output_bytes ? *input_bytes : *output_bytes;
   }
 };
 
-// Every collective of the graph in schedule order. `values`: of symbols, for bytes. O(nodes + edges + groups).
+// Returns every collective of the graph in schedule order. `values` of symbols are for bytes.
+// O(nodes + edges + groups).
 std::vector<Collective> find_collectives(const Graph& graph, const SymbolValues& values);
 
-// A collective of several tensors: of a list of them, or of a buffer in which they were put side by side and whose result is cut
-// apart again.
+// A collective of several tensors: it takes a list, or a buffer that packs them side by side and
+// whose result is split again.
 struct CollectiveBucket {
   NodeId start;
   size_t tensors = 0;
-  NodeId last_wait;           // invalid: nothing waits for it
-  std::vector<NodeId> makes;  // that make its storages: buffers, results and copies of them; sorted by place
+  NodeId last_wait;  // invalid: nothing waits for it
+  // The nodes that make its storages: buffers, results and their copies. Sorted by place.
+  std::vector<NodeId> makes;
 };
 
-// Told from where data come from and where they go, so whoever made them: `bucket`, PyTorch's formers by their modes default,
-// coalesced and custom_ops, or a model. In schedule order. O(nodes + edges).
+// Finds buckets by data flow, whoever made them: `bucket`, PyTorch's bucketing in its modes
+// default, coalesced and custom_ops, or a model. In schedule order. O(nodes + edges).
 std::vector<CollectiveBucket> find_buckets(const Graph& graph);
 
-// The two recognisers of PyTorch 2.15 (torch/_inductor/fx_passes/bucketing.py and fsdp.py), by the names they have there,
-// for every node. O(nodes + edges).
+// The two FSDP recognisers of PyTorch 2.15 (torch/_inductor/fx_passes/bucketing.py and fsdp.py)
+// under their names there, for every node. O(nodes + edges).
 struct FsdpRecognisers {
-  // Of an all-gather: its data come from exactly one placeholder, and whatever takes no input.
+  // An all-gather whose data come from exactly one placeholder. Nodes without inputs do not count.
   IdMap<NodeId, bool> is_fsdp_all_gather;
-  // Of the wait of a reduce-scatter: it has a reader, and every node reached from it reads one node alone, the output aside.
+  // The wait of a reduce-scatter that has a user, and whose direct and indirect users, except the
+  // output, each read a single node.
   IdMap<NodeId, bool> is_fsdp_reduce_scatter;
 };
 FsdpRecognisers fsdp_recognisers(const Graph& graph);

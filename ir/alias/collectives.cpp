@@ -22,7 +22,7 @@ bool is_group_argument(const SchemaArg& arg) {
   return arg.name == "group_name" || arg.name == "process_group" || arg.name == "group";
 }
 
-// The group an argument names, of whatever kind it is; neither when it names none.
+// The group that an argument of any kind names; empty if it names none.
 GroupKey group_of_argument(const Graph& graph, const Arg& arg) {
   if (arg.is(ArgKind::kGroup) || arg.is(ArgKind::kString)) return {arg.as_string(), ExprId()};
   if (arg.is(ArgKind::kGroupExpr)) return {StringId(), arg.as_expr()};
@@ -30,7 +30,8 @@ GroupKey group_of_argument(const Graph& graph, const Arg& arg) {
   return {};
 }
 
-// Without a schema that tells: an argument that is a group, else the last string, where the framework puts it.
+// For a schema that names no group: an argument that is a group, else the last string, which is the
+// framework's convention.
 GroupKey guess_group(const Graph& graph, NodeId node) {
   GroupKey last;
   const std::span<const Arg> args = graph.pool().args(graph[node].args);
@@ -45,7 +46,7 @@ GroupKey guess_group(const Graph& graph, NodeId node) {
   return last;
 }
 
-// Adds up the tensors of arguments. Nothing once one of them has no known size.
+// Adds up the bytes of tensors among arguments. Nothing if a tensor has no known size.
 class InputSum {
  public:
   InputSum(const Graph& graph, const SymbolValues& values) : graph_(graph), values_(values) {}
@@ -137,7 +138,7 @@ class Grouper {
     GroupRow& group = row_of(group_of_call(graph_, node));
     CollectiveRow& row = row_of(group, graph_[node].target);
     ++row.calls;
-    row.stands_for += calls_stood_for(graph_, node).size();
+    row.replaces += replaced_calls(graph_, node).size();
     bool by_hint = false;
     const std::optional<int64_t> input = collective_input_bytes(graph_, node, values_, by_hint);
     if (by_hint && input.has_value()) ++row.by_hint;
@@ -237,7 +238,7 @@ std::string group_text(const Module& module, const GroupKey& key) {
 
 GroupKey group_of_call(const Graph& graph, NodeId node) {
   const Op& op = graph.op(node);
-  // It is the last one mostly.
+  // The group is mostly the last argument.
   for (size_t i = op.schema.has_value() ? op.schema->args.size() : 0; i > 0; --i) {
     if (!is_group_argument(op.schema->args[i - 1])) continue;
     const Arg* arg = call_argument(graph, node, i - 1);
@@ -307,7 +308,8 @@ std::vector<NodeId> waits_for(const Graph& graph, NodeId collective) {
     for (UseId use = graph.first_use(from); use.is_valid(); use = graph.use(use).next) {
       const NodeId user = graph.use(use).user;
       const Op& op = graph.op(user);
-      // A getitem takes its first argument apart; one that has it as an index, too, is met twice and followed once.
+      // A getitem is followed through its first argument. A getitem that has the node as its index
+      // as well is met twice and followed once.
       const bool follows = op.view == ViewKind::kProjection && graph.use(use).slot == ArgIndex(graph[user].args.first);
       if (follows) taken.push_back(user);
       if (follows || op.has(Effect::kWaits)) found.push_back(user);
@@ -348,7 +350,7 @@ bool is_raced(const Graph& graph, const StorageMap& storages, NodeId collective)
                      [&](BufferId id) { return id.is_valid() && storages.written_between(id, collective, last); });
 }
 
-std::vector<uint64_t> calls_stood_for(const Graph& graph, NodeId node) {
+std::vector<uint64_t> replaced_calls(const Graph& graph, NodeId node) {
   std::vector<uint64_t> uids;
   if (const NodeExtra* extra = graph.extra(node)) {
     for (const Origin& origin : extra->origins) {

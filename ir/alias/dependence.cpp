@@ -19,8 +19,8 @@ constexpr uint32_t kNoRead = std::numeric_limits<uint32_t>::max();
 
 }  // namespace
 
-// One walk over the schedule. What nodes share is a resource: who writes it follows the readers since the last write,
-// who reads it that write.
+// One walk over the schedule. Nodes share resources. A writer follows the last write and the
+// readers since then; a reader follows the last write.
 class DependenceMap::Builder {
  public:
   Builder(const Graph& graph, EffectMap& effects, const StorageMap& storages, DependenceMap& map)
@@ -49,8 +49,8 @@ class DependenceMap::Builder {
 
  private:
   struct Resource {
-    NodeId written;            // by the last that did
-    uint32_t reads = kNoRead;  // since then: the first of a chain in reads_
+    NodeId written;            // the last writer
+    uint32_t reads = kNoRead;  // since that write: the head of a chain in reads_
   };
   struct Read {
     NodeId node;
@@ -157,7 +157,7 @@ class DependenceMap::Builder {
     }
   }
 
-  // -- what is not memory
+  // -- effects besides memory
 
   void visit_effects() {
     if (has(Effect::kRandom) && !is_recorded_draw(graph_, node_)) write(generators_, DependenceKind::kRandom);
@@ -204,7 +204,7 @@ class DependenceMap::Builder {
 
   IdMap<BufferId, Resource> storages_now_;              // by alias class
   IdMap<BufferId, bool> is_waited_;                     // likewise
-  HashMap<BufferId, std::vector<NodeId>> collectives_;  // likewise: that have it until a wait
+  HashMap<BufferId, std::vector<NodeId>> collectives_;  // likewise: collectives not yet waited for
   IdMap<ObjectId, Resource> objects_now_;               // by class
   Resource generators_, world_, modes_, groups_, events_;
   HashMap<StringId, Resource> group_, streams_;
@@ -275,7 +275,7 @@ std::optional<Dependence> DependenceMap::obstacle(NodeId node, NodeId before) co
 
 std::optional<DependenceMap::Violation> DependenceMap::violation(std::span<const NodeId> order) const {
   const Graph& graph = *graph_;
-  IdMap<NodeId, uint32_t> places(graph.num_ids(), 0);  // one more than the place
+  IdMap<NodeId, uint32_t> places(graph.num_ids(), 0);  // 0: not placed yet; else the place + 1
   NodeId last_placeholder, first_call;
   for (size_t i = 0; i < order.size(); ++i) {
     const NodeId node = order[i];

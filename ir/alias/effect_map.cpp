@@ -12,7 +12,8 @@ namespace {
 
 bool runs_subgraphs(const Graph& graph, NodeId node) { return graph[node].is_call() && graph.op(node).has_subgraphs; }
 
-// Of the operator the node is given to run: only its name is known here, not with what it is called.
+// The effects of the operator that the node is given to run. Only its name is known here, not its
+// arguments.
 Effect effects_of_operator(const Graph& graph, NodeId node) {
   const Op& op = graph.op(node);
   const Arg* given = call_argument(graph, node, static_cast<size_t>(op.operator_arg));
@@ -24,7 +25,7 @@ Effect effects_of_operator(const Graph& graph, NodeId node) {
   return op.functionalizes ? without(effects, Effect::kMutates) : effects | Effect::kUnknownWrites;
 }
 
-// `effects_of_graph(name)` answers for the graphs that the node runs.
+// `effects_of_graph(name)` returns the effects of a graph that the node runs.
 template <class OfGraph>
 Effect effects_of(const Graph& graph, const SubgraphNames& names, NodeId node, OfGraph effects_of_graph) {
   switch (graph[node].kind) {
@@ -56,12 +57,12 @@ Effect effects_of(const Graph& graph, const SubgraphNames& names, NodeId node, O
 
 }  // namespace
 
-// A graph on the way down to those that it runs.
+// A graph on the path down to the graphs it runs.
 struct SubgraphEffects::Visit {
   GraphId id;
   SubgraphNames names;
   std::vector<GraphId> runs;
-  size_t next = 0;  // of `runs`
+  size_t next = 0;  // index in `runs`
 };
 
 SubgraphEffects::Visit SubgraphEffects::open(GraphId id) {
@@ -83,7 +84,8 @@ Effect SubgraphEffects::known(StringId name) const {
   return found == known_.end() ? kUndescribed : found->second;
 }
 
-// Those that a graph runs come before it, on a stack of our own: files may nest them deeper than threads can call.
+// Visits the graphs that a graph runs before the graph itself, with an explicit stack: files may
+// nest graphs deeper than threads can call.
 Effect SubgraphEffects::of(StringId name) {
   const GraphId root = module_->find_graph(name);
   if (!root.is_valid()) return kUndescribed;

@@ -9,18 +9,20 @@
 
 namespace fxopt {
 
-// The effects of the graphs that nodes of a module run, each looked into when it is first asked for and then kept. A
-// fact of the module, which the EffectMaps of several of its graphs may share; good until one of the graphs that nodes
-// run changes, which passes do not do.
+// The effects of the graphs that a module's nodes run. Each graph is examined on first use, and its
+// effects are kept. The EffectMaps of several graphs of the module may share one object. Valid
+// until a graph that nodes run changes, which passes do not do.
 //
-// Graphs may be nested as deep as memory allows. O(nodes + arguments) of the graphs looked into, once; else O(1).
+// Graphs may be nested as deep as memory allows. O(nodes + arguments) of the examined graphs, once;
+// else O(1).
 class SubgraphEffects {
  public:
   explicit SubgraphEffects(const Module& module) : module_(&module) {}
 
-  // What the nodes of the graph do, all together. Undescribed: there is no graph of the name, or it runs itself.
+  // The combined effects of the graph's nodes. Undescribed if no graph has the name, or if it runs
+  // itself.
   Effect of(StringId name);
-  // The graphs have changed.
+  // Call after the graphs have changed.
   void forget() { known_.clear(); }
 
  private:
@@ -30,27 +32,29 @@ class SubgraphEffects {
   Effect known(StringId name) const;
 
   const Module* module_;
-  HashMap<GraphId, Effect> known_;  // undescribed while it is being looked into
+  HashMap<GraphId, Effect> known_;  // undescribed while it is being examined
 };
 
-// Whether two calls of the operator may have different effects: by their arguments, or by the graphs they run.
+// Whether two calls of the operator may differ in effects, by their arguments or the graphs they
+// run.
 inline bool effects_depend_on_call(const Op& op) {
   return op.has(Effect::kRandom) || op.has(Effect::kMutates) || op.operator_arg >= 0 || op.has_subgraphs;
 }
 
-// What each node of a graph does beyond computing its outputs: the op table's answer, made precise by the call. A
-// random op whose probability is statically 0 draws nothing. A higher-order op has the effects of the subgraphs it
-// names and of an operator it is given to run; it is undescribed when it names no subgraph, and when one writes
-// anything: which of the caller's tensors that reaches is not known. Placeholders and get_attrs have none; call_method
-// and call_module are undescribed.
+// The effects of each node of a graph beyond computing its outputs: those of the op table, refined
+// by the call. A random op whose probability is statically 0 draws nothing. A higher-order op has
+// the effects of the subgraphs it names and of the operator it is given to run. It is undescribed
+// if it names no subgraph, or if a subgraph writes anything, because it is unknown which of the
+// caller's tensors the write reaches. Placeholders, get_attrs and the output have no effects.
+// call_method and call_module are undescribed.
 //
-// The one place that answers: passes ask here, StorageMap asks here what a node may write.
+// Passes and StorageMap take the effects of a node from here only.
 //
-// Each subgraph is walked once; else O(1) per question.
+// Walks each subgraph once; else O(1) for each query.
 class EffectMap {
  public:
   explicit EffectMap(const Graph& graph);
-  // For who asks about several graphs of one module, so that what they run is looked into once.
+  // For callers that query several graphs of one module: subgraphs are examined once.
   EffectMap(const Graph& graph, SubgraphEffects& subgraphs);
   EffectMap(const EffectMap&) = delete;
   EffectMap& operator=(const EffectMap&) = delete;

@@ -18,7 +18,7 @@ bool names_any(const Op& op, std::span<const std::string_view> parts) {
                      [&op](std::string_view part) { return op.name.find(part) != std::string::npos; });
 }
 
-// An index that makes a view of a tensor. A boolean or a list copies.
+// True for an index that makes a view of a tensor. A boolean or a list copies.
 bool is_basic_index(const Graph& graph, const Arg& index) {
   switch (index.kind()) {
     case ArgKind::kInt:
@@ -47,17 +47,17 @@ ViewKind view_of_getitem(const Graph& graph, NodeId node) {
   const Value& from = graph.value(parent->as_node());
   if (from.kind == ValueKind::kTensor) return is_basic_index(graph, *key) ? ViewKind::kView : ViewKind::kMaybeView;
   if (from.kind != ValueKind::kAbsent || graph.op(parent->as_node()).is_multi_output) return ViewKind::kProjection;
-  // Nothing recorded: tuples are not indexed by tensors, lists, tuples or, mostly, booleans.
+  // No value is recorded. Tuples are not indexed by tensors, lists, tuples or, usually, booleans.
   const bool is_tensor_index =
       key->is(ArgKind::kNode) || key->is(ArgKind::kList) || key->is(ArgKind::kTuple) || key->is(ArgKind::kBool);
   if (is_tensor_index && !is_basic_index(graph, *key)) return ViewKind::kMaybeView;
-  // A basic index that only tensors take. A node may be an integer, which lists take as well.
+  // Only tensors take these basic indices. A node may be an integer, which lists take as well.
   return key->is(ArgKind::kTuple) || key->is(ArgKind::kEllipsis) || key->is(ArgKind::kNone) ? ViewKind::kView
                                                                                             : ViewKind::kProjection;
 }
 
-// The recorded result that is the argument at `position`; nullptr when there is no such tensor. Another result may have
-// any sizes, whatever became of the argument.
+// The recorded result that is the argument at `position`; nullptr if no such tensor exists. Another
+// result may have any sizes, whatever happened to the argument.
 const Tensor* result_of(const Graph& graph, NodeId node, uint8_t position) {
   const Op& op = graph.op(node);
   const Value& value = graph.value(node);
@@ -70,7 +70,8 @@ const Tensor* result_of(const Graph& graph, NodeId node, uint8_t position) {
   return child.kind == ValueKind::kTensor ? &graph.pool().tensor(child) : nullptr;
 }
 
-// Whether the recorded values show that the call leaves what it writes as it was.
+// Whether the recorded values show that the call leaves the metadata of a written argument
+// unchanged.
 bool is_as_left(const Graph& graph, NodeId node, uint8_t position, NodeId written) {
   const Tensor* before = single_tensor(graph, written);
   const Tensor* after = result_of(graph, node, position);

@@ -8,7 +8,7 @@
 namespace fxopt {
 namespace {
 
-// Whether the call hands back the very tensor that is its first argument.
+// Whether the call returns the very tensor that is its first argument.
 bool returns_first_argument(const Graph& graph, NodeId node) {
   const Op& op = graph.op(node);
   if (view_of_call(graph, node) == ViewKind::kIdentity) return true;
@@ -39,7 +39,7 @@ bool WrittenOperands::has_both(NodeId gone, NodeId kept) const {
   if (given_.empty()) return false;
   const NodeId tensor = tensor_of(kept);
   if (is_given_with(gone, tensor)) return true;
-  // What writes to it in place hands it back.
+  // In-place ops on it return it.
   const auto found = results_.find(gone);
   return found != results_.end() && std::any_of(found->second.begin(), found->second.end(),
                                                 [&](NodeId result) { return is_given_with(result, tensor); });
@@ -66,7 +66,7 @@ void WrittenOperands::replace(NodeId gone, NodeId kept) {
   add_uses(gone, tensor);
   const auto found = results_.find(old);
   if (old != gone || found == results_.end()) return;
-  // What writes to it in place hands back the other one from here on.
+  // In-place ops on it return the other tensor from now on.
   const std::vector<NodeId> results = found->second;
   results_.erase(old);
   for (const NodeId result : results) {

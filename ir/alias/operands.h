@@ -10,20 +10,23 @@
 
 namespace fxopt {
 
-// Which nodes are given to one call that writes.
+// The operands of calls that write.
 //
-// Ops that write refuse operands that overlap, and tell by tensor objects: `index_put_(x, i, x)` raises where a view of
-// all of x in the place of the second x does not, when x is not dense (at::assert_no_overlap, MemoryOverlap.cpp). So a
-// pass that lets one node stand for another asks whether such a call would then be given one of them twice.
+// Ops that write refuse operands that overlap, and detect this by tensor objects. If x is not
+// dense, `index_put_(x, i, x)` raises, but a view of all of x in place of the second x does not
+// (at::assert_no_overlap, MemoryOverlap.cpp). A pass that replaces one node by another therefore
+// asks whether such a call would then have one operand twice.
 //
 // Built in O(nodes + edges).
 class WrittenOperands {
  public:
   WrittenOperands(const Graph& graph, EffectMap& effects);
 
-  // Whether a call that writes is given both. O(uses of `gone` and of what in-place ops make of it).
+  // Whether a call that writes has both as operands.
+  // O(uses of `gone` and of the results of in-place ops on it).
   bool has_both(NodeId gone, NodeId kept) const;
-  // Notes that `kept` stands for `gone` from here on. O(uses of `gone` and of what in-place ops make of it).
+  // Records that `kept` replaces `gone` from now on.
+  // O(uses of `gone` and of the results of in-place ops on it).
   void replace(NodeId gone, NodeId kept);
 
  private:
@@ -31,10 +34,10 @@ class WrittenOperands {
     return static_cast<uint64_t>(call.index()) << 32U | static_cast<uint64_t>(operand.index());
   }
 
-  // The node whose tensor it is: an in-place op hands back its argument.
+  // The node whose tensor `node` is: an in-place op returns its argument.
   NodeId tensor_of(NodeId node) const;
   bool is_given_with(NodeId node, NodeId tensor) const;
-  // The calls that write and are given `node` are given `tensor`.
+  // Adds `tensor` to the operands of every writing call that has `node`.
   void add_uses(NodeId node, NodeId tensor);
 
   struct Hash {
@@ -42,9 +45,9 @@ class WrittenOperands {
   };
 
   const Graph& graph_;
-  HashSet<uint64_t, Hash> given_;                 // call that writes and tensor
-  IdMap<NodeId, NodeId> tensors_;                 // of results of in-place ops
-  HashMap<NodeId, std::vector<NodeId>> results_;  // of these, by tensor
+  HashSet<uint64_t, Hash> given_;                 // writing call and tensor
+  IdMap<NodeId, NodeId> tensors_;                 // by result of an in-place op
+  HashMap<NodeId, std::vector<NodeId>> results_;  // results of in-place ops, by tensor
 };
 
 }  // namespace fxopt

@@ -6,7 +6,7 @@
 namespace fxopt {
 namespace {
 
-// Ranks of a mesh by their coordinates.
+// The ranks of a mesh by their coordinates.
 class Coordinates {
  public:
   explicit Coordinates(const DeviceMesh& mesh) : mesh_(mesh), strides_(mesh.shape.size(), 1) {
@@ -19,7 +19,7 @@ class Coordinates {
   }
   int64_t at(int64_t rank, size_t dim) const { return places_.at(rank) / strides_[dim] % mesh_.shape[dim]; }
 
-  // The dimensions along which the ranks lie; nothing where they are not all that have the others' coordinates.
+  // The dimensions that the ranks span; nothing if they do not span whole dimensions.
   std::optional<std::vector<bool>> dims(std::span<const int64_t> ranks) const {
     std::vector<bool> varies(mesh_.shape.size(), false);
     int64_t count = 1;
@@ -31,7 +31,7 @@ class Coordinates {
     return varies;
   }
 
-  // The rank with `from`'s coordinates, but along `dims`, where it has `along`'s.
+  // The rank at `from`'s coordinates, but at `along`'s along the dimensions `dims`.
   int64_t moved(int64_t from, int64_t along, const std::vector<bool>& dims) const {
     int64_t place = 0;
     for (size_t dim = 0; dim < dims.size(); ++dim) place += at(dims[dim] ? along : from, dim) * strides_[dim];
@@ -133,7 +133,7 @@ std::vector<std::vector<int64_t>> alike_groups(const DeviceMesh& mesh, std::span
   if (!dims.has_value()) return found;
   for (const int64_t rank : mesh.ranks) {
     if (coordinates.moved(rank, ranks[0], *dims) != rank)
-      continue;  // each once: by its member that ranks[0] stands for
+      continue;  // each group once: by its member in the place of ranks[0]
     found.emplace_back();
     for (const int64_t each : ranks) found.back().push_back(coordinates.moved(rank, each, *dims));
   }

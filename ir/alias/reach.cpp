@@ -35,7 +35,7 @@ IdMap<NodeId, bool> reach_back(const Graph& graph, const StorageMap& storages, c
     for (const BufferId buffer : storages.reads(node)) {
       if (buffer.is_valid()) is_read[buffer] = true;
     }
-    // What an output holds when the graph returns.
+    // The contents of an output when the graph returns.
     for (const BufferId buffer : storages.buffers(node)) {
       if (buffer.is_valid()) is_read[buffer] = true;
     }

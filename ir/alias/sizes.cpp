@@ -7,7 +7,7 @@
 namespace fxopt {
 namespace {
 
-// A negative number of bytes is none.
+// A negative number of bytes counts as unknown.
 std::optional<int64_t> recorded_bytes(const Module& module, const Integer& bytes, const SymbolValues& values) {
   const std::optional<int64_t> recorded =
       bytes.expr.is_valid() ? module.exprs.evaluate(bytes.expr, values) : bytes.value;
@@ -32,7 +32,7 @@ ValueRange tensor_bounds(const Module& module, const Tensor& tensor, ExprBounds&
     const ValueRange size = at_least_none(bounds[sizes[i]]);
     if (size.max == 0) return ValueRange::of(0);
     may_be_empty = may_be_empty || size.min == 0;
-    // Strides of tensors are not negative, and an empty tensor is looked at by itself.
+    // Strides of tensors are not negative, and an empty tensor is handled separately.
     elements =
         elements + (ValueRange{std::max<int64_t>(size.min, 1), size.max} - kOne) * at_least_none(bounds[strides[i]]);
   }
@@ -69,13 +69,13 @@ ValueRange room_bounds(const SizeSource& source, ExprBounds& bounds) {
   return at_least_none((count + ValueRange::of(source.room.more)) * ValueRange::of(element_size(source.tensor->dtype)));
 }
 
-// The place of a storage among those of its call's results.
+// The index of a storage among those of its call's results.
 size_t result_index(const StorageMap& storages, BufferId id) {
   const std::span<const BufferId> made = storages.buffers(storages.buffer(id).producer);
   return static_cast<size_t>(std::find(made.begin(), made.end(), id) - made.begin());
 }
 
-// What the file says, of a source with room too.
+// The size that the file records, also for a source with room.
 SizeSource as_recorded(const SizeSource& source) {
   SizeSource recorded = source;
   recorded.kind = source.bytes.is_known() ? SizeKind::kRecorded : SizeKind::kTensor;
@@ -143,7 +143,7 @@ SizeSource size_source(const Graph& graph, const StorageMap& storages, BufferId 
   if (buffer.source == BufferSource::kNode && graph.op(buffer.producer).clones_storage) {
     const NodeId from = first_argument(graph, buffer.producer);
     const Tensor* given = from.is_valid() ? single_tensor(graph, from) : nullptr;
-    // Strides that were not preserved are those of an argument with overlaps, which is copied as it is.
+    // Strides are not preserved for an argument with overlaps, whose elements are copied.
     if (given != nullptr && first != nullptr && first->strides == given->strides)
       source.like = storages.buffers(from)[0];
   }

@@ -1,23 +1,27 @@
 // One walk over the schedule gives every tensor a buffer and an object:
 //
-//   node                  buffer                                            object
-//   placeholder           its own; one for all to which the file gives      a new one, in the class of all on its buffer
-//                         one storage (tied weights); where a region's
-//                         result may stand there, its own in their class
-//   call of a region      as its body says: an operand's, or a new one      a new one, in the operand's class
-//   get_attr              one per attribute                                 one per attribute
-//   identity, in place    argument 0's                                      argument 0's
-//   view                  argument 0's                                      a new one
-//   may be a view         as the two tensors prove, else as the file says;  a new one, in argument 0's class where it
-//                         where neither tells, a new one in its class       may be a view
-//   getitem of a tuple    that of the element it takes; where that cannot   as the buffer
-//                         be told, a new one in the class of all
-//   schema's (a), (a!)    that of the argument with the same alias set      (a): a new one, (a!): the argument's
-//   unknown writes        an input's where the file says so, else a new     a new one, in the class of every input
-//                         one; in the class of every input
-//   anything else         a new one                                         a new one
+//   node                buffer                                     object
+//   placeholder         its own, or one for all to which the file  new, in the class of all on its
+//                       gives one storage (tied weights); if a     buffer
+//                       region's result may stand there, its own,
+//                       in their class
+//   call of a region    as its body says: an operand's, or new     new, in the operand's class
+//   get_attr            one per attribute                          one per attribute
+//   identity, in place  argument 0's                               argument 0's
+//   view                argument 0's                               new
+//   may be a view       as the two tensors prove, else as the      new, in argument 0's class if it
+//                       file records; if neither decides, new, in  may be a view
+//                       argument 0's class
+//   getitem of a tuple  that of the element it takes; if unknown,  as the buffer
+//                       new, in the class of all elements
+//   schema's (a), (a!)  that of the argument with the same alias   (a): new, (a!): the argument's
+//                       set
+//   unknown writes      an input's if the file says so, else new;  new, in the class of every input
+//                       in the class of every input
+//   anything else       new                                        new
 //
-// `set_` puts an object on another buffer: nodes that are given the object later read that one, and both are one class.
+// `set_` puts an object on another buffer: nodes that are given the object later read that buffer,
+// and both buffers have one class.
 
 #include "ir/alias/storages.h"
 
@@ -63,7 +67,7 @@ class StorageMap::Builder {
     ValueId value;  // invalid: nothing recorded
     StorageId carried;
   };
-  // A tensor at some place of the schedule.
+  // A tensor at one place of the schedule.
   struct Held {
     BufferId buffer;  // invalid: it has no storage
     ObjectId object;
@@ -106,7 +110,7 @@ class StorageMap::Builder {
     }
   }
 
-  // -- tensors among a node's inputs, on the buffers they have by now
+  // -- tensors among a node's inputs, on their present buffers
 
   Held held(NodeId node, size_t i) const {
     const ObjectId object = map_.objects(node)[i];
@@ -131,15 +135,15 @@ class StorageMap::Builder {
     }
   }
 
-  // Good until the next question.
+  // Valid until the next call.
   const std::vector<Held>& argument(NodeId node, size_t position) {
     argument_.clear();
     if (const Arg* arg = call_argument(graph_, node, position)) collect_argument(*arg, argument_);
     return argument_;
   }
 
-  // A node of which nothing was recorded counts as one tensor, so that aliasing can be followed through graphs without
-  // metadata.
+  // A node without a recorded value counts as one tensor, so that aliasing can be followed through
+  // graphs without metadata.
   void collect_leaves(NodeId node) {
     leaves_.clear();
     if (graph_.value(node).kind == ValueKind::kAbsent) {
@@ -177,8 +181,8 @@ class StorageMap::Builder {
   }
 
   void visit_placeholder(NodeId node) {
-    // Autograd hands over memory of its own, whatever tensor AOTAutograd traced in the tangent's place: that of an input whose
-    // new value is returned is the input itself.
+    // Autograd passes tangents in memory of their own, whatever tensor AOTAutograd traced in their
+    // place: for an input whose new value is returned, it traced the input itself.
     const bool is_own = is_tangent(graph_, node);
     const bool is_doubtful = may_be_of_region(graph_, node);
     for (size_t i = 0; i < leaves_.size(); ++i) {
@@ -215,7 +219,7 @@ class StorageMap::Builder {
       case ViewKind::kMaybeView:
         maybe_view(node);
         return;
-      case ViewKind::kProjection:  // of a tuple that is written out
+      case ViewKind::kProjection:  // its tuple is written out in the arguments
       case ViewKind::kNone:
         break;
     }
@@ -230,7 +234,7 @@ class StorageMap::Builder {
     join_result(node, op);
   }
 
-  // Of a body that is not known each result may be any operand.
+  // If the body is unknown, each result may be any operand.
   void visit_region(NodeId node) {
     StringId name;
     names_.for_each(graph_, node, [&name](StringId each) { name = name.is_valid() ? name : each; });
@@ -240,7 +244,7 @@ class StorageMap::Builder {
       join_all();
       return;
     }
-    std::vector<std::pair<uint32_t, size_t>> made;  // storages of the body, and the first result that lies on each
+    std::vector<std::pair<uint32_t, size_t>> made;  // body storages, each with its first result
     for (size_t i = 0; i < leaves_.size(); ++i) lay_result(node, i, (*results)[i], made);
   }
 
@@ -263,7 +267,7 @@ class StorageMap::Builder {
     }
   }
 
-  // What the result may share, though mostly it does not.
+  // Joins the result with tensors whose memory it may share, though mostly it does not.
   void join_result(NodeId node, const Op& op) {
     if (view_ == ViewKind::kProjection || may_hand_on(graph_, node)) join_all();
     if (is_unrecorded_tuple(graph_, node)) join_aliased(node, op);
@@ -276,7 +280,7 @@ class StorageMap::Builder {
     }
   }
 
-  // The one stand-in for all results is each argument that a result may be.
+  // Joins the one stand-in for all results with each argument that a result may be.
   void join_aliased(NodeId node, const Op& op) {
     for (const int16_t alias : op.aliases) {
       if (alias < 0 || result_.empty()) continue;
@@ -284,7 +288,7 @@ class StorageMap::Builder {
     }
   }
 
-  // True when the argument is recorded as a tensor that is not empty.
+  // True if the argument is recorded as a tensor that is not empty.
   bool holds_elements(NodeId node, size_t position) const {
     const Arg* arg = call_argument(graph_, node, position);
     const Tensor* tensor = arg != nullptr && arg->is(ArgKind::kNode) ? single_tensor(graph_, arg->as_node()) : nullptr;
@@ -301,7 +305,8 @@ class StorageMap::Builder {
     const NodeId parent = parent_arg->as_node();
     if (!has_elements(graph_.value(parent))) {
       if (map_.buffers(parent).size() != 1) return false;
-      // Nothing recorded: the parent's one stand-in. It may be a view of a tensor or an element.
+      // No value is recorded: use the parent's one stand-in. The result may be a view of a tensor,
+      // or an element.
       const Held from = held(parent, 0);
       for (Held& each : result_) each = {from.buffer, make_object_like(from.object)};
       return true;
@@ -324,7 +329,7 @@ class StorageMap::Builder {
     return true;
   }
 
-  // It may be any of the parent's tensors: of those bytes, of the class of all.
+  // The result may be any of the parent's tensors: its bytes are its own, its class is that of all.
   bool project_any(NodeId node, NodeId parent) {
     for (size_t i = 0; i < leaves_.size(); ++i) {
       result_[i] = {make(node, leaves_[i], BufferSource::kNode), make_object()};
@@ -335,7 +340,8 @@ class StorageMap::Builder {
     return true;
   }
 
-  // The result may be any of the inputs. A call that may write those may also give one the storage of another.
+  // The result may be any input. A call that may write its inputs may also give one the storage of
+  // another.
   void join_all() {
     if (inputs_.empty()) return;
     for (const Held& each : inputs_) join_held(inputs_[0], each);
@@ -365,7 +371,7 @@ class StorageMap::Builder {
     for (size_t i = 0; i < leaves_.size(); ++i) {
       const Held base = from.empty() ? Held() : from[from.size() == leaves_.size() ? i : 0];
       const ViewAnswer answer = base.buffer.is_valid() ? ask_view(node, leaves_[i]) : ViewAnswer::kCopy;
-      // What hands back its argument wherever it can may hand back the object itself.
+      // An op that returns its argument whenever it can may return the object itself.
       const ObjectId object = answer == ViewAnswer::kCopy ? make_object() : make_object_like(base.object);
       if (answer == ViewAnswer::kView) {
         result_[i] = {base.buffer, object};
@@ -376,14 +382,15 @@ class StorageMap::Builder {
     }
   }
 
-  // The two tensors decide where the schema says that the op copies only where it must: a reshape that changes nothing
-  // hands back its input, whatever the file's ids. Else the file's ids, where both tensors have one.
+  // If the schema says that the op copies only if it must, the two tensors decide: a reshape that
+  // changes nothing returns its input, whatever the file's ids. Otherwise the file's ids decide, if
+  // both tensors have one.
   ViewAnswer ask_view(NodeId node, const Leaf& leaf) const {
     const Arg* first = graph_.arg(node, 0);
     if (first == nullptr || !first->is(ArgKind::kNode)) return ViewAnswer::kUnknown;
     const Tensor* from = single_tensor(graph_, first->as_node());
     const Tensor* to = leaf.value.is_valid() ? &graph_.pool().tensor(graph_.pool().value(leaf.value)) : nullptr;
-    const bool is_comparable = from != nullptr && to != nullptr && !takes_part(node);
+    const bool is_comparable = from != nullptr && to != nullptr && !is_projection(node);
     const ViewAnswer answer = is_comparable ? compare_as_view(graph_.module(), *from, *to) : ViewAnswer::kUnknown;
     if (answer == ViewAnswer::kView && shares_where_it_can(graph_, node)) return answer;
     const StorageId input = carried_of(graph_[first->as_node()].value);
@@ -393,8 +400,8 @@ class StorageMap::Builder {
     return answer == ViewAnswer::kCopy ? answer : ViewAnswer::kUnknown;
   }
 
-  // A getitem of a tensor: its result is no other shape of all the elements.
-  bool takes_part(NodeId node) const { return graph_.op(node).view == ViewKind::kProjection; }
+  // True for a getitem of a tensor: its result is not another shape of all the elements.
+  bool is_projection(NodeId node) const { return graph_.op(node).view == ViewKind::kProjection; }
 
   void alias_by_schema(NodeId node, const Op& op) {
     for (size_t r = 0; r < op.aliases.size() && r < op.schema->returns.size(); ++r) {
@@ -411,7 +418,7 @@ class StorageMap::Builder {
     }
   }
 
-  // The leaves that belong to return `r`: first and count.
+  // The leaves of return `r`: first and count.
   std::pair<size_t, size_t> return_leaves(NodeId node, const Schema& schema, size_t r) {
     if (schema.returns.size() == 1) return {0, leaves_.size()};
     const Value& value = graph_.value(node);
@@ -452,7 +459,7 @@ class StorageMap::Builder {
     map_.metadata_changes_.push_back({object, graph_.position(node)});
   }
 
-  // set_(a, b): `a`, which the node returns, is on the buffer of `b` from here on.
+  // set_(a, b): `a`, which the node returns, is on the buffer of `b` from now on.
   void move_storage(NodeId node) {
     const std::vector<Held> from = argument(node, 0);
     if (from.size() != 1) return;
@@ -470,7 +477,7 @@ class StorageMap::Builder {
     return graph_.pool().tensor(graph_.pool().value(value)).storage;
   }
 
-  // The first of the node's inputs to which the file gives that storage.
+  // The node's first input to which the file gives that storage.
   Held input_with_carried(NodeId node, StorageId carried) {
     if (!carried.is_valid()) return Held();
     if (indexed_ != node) {
@@ -485,7 +492,7 @@ class StorageMap::Builder {
     return reader == node ? input : Held();
   }
 
-  // -- classes, by union and find
+  // -- classes, by union-find
 
   template <class IdType>
   static IdType root(std::vector<IdType>& parents, IdType id) {
@@ -571,11 +578,11 @@ class StorageMap::Builder {
   std::vector<ObjectId> object_parents_;
   IdMap<StorageId, Held> placeholders_;
   IdMap<TargetId, Held> attributes_;
-  IdMap<StorageId, std::pair<NodeId, Held>> input_with_;  // by what the file says: for `indexed_`, or one before
+  IdMap<StorageId, std::pair<NodeId, Held>> input_with_;  // by file id; stale if not of `indexed_`
   NodeId indexed_;
-  IdMap<ObjectId, BufferId> moved_;  // where `set_` has put objects so far
+  IdMap<ObjectId, BufferId> moved_;  // buffers on which `set_` has put objects so far
   ElementFinder elements_;
-  // Of the node at hand:
+  // State of the current node:
   ViewKind view_ = ViewKind::kNone;
   std::vector<Leaf> leaves_;
   bool takes_element_ = false;  // a getitem whose element is known

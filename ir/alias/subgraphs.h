@@ -6,7 +6,8 @@
 
 namespace fxopt {
 
-// The graphs that calls of one graph run: given as arguments, or as attributes that hold them. Until attributes change.
+// The graphs that calls of one graph run: given as arguments, or held by attributes. Valid until
+// attributes change.
 //
 // Built in O(attributes).
 class SubgraphNames {
@@ -20,7 +21,7 @@ class SubgraphNames {
     visit_args(graph, graph[node].kwargs, visit);
   }
 
-  // The graph that the attribute which a node reads holds; invalid where it is none. O(1) expected.
+  // The graph held by the attribute that a node reads; invalid if it holds none. O(1) expected.
   StringId held_by(const Graph& graph, NodeId node) const;
 
  private:

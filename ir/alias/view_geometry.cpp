@@ -53,7 +53,7 @@ Dimension find_dimension(const SymInt& dim, size_t rank) {
   if (at < 0 || at >= count) return {std::nullopt, Outcome::kImpossible};
   return {static_cast<size_t>(at), Outcome::kUnknown};
 }
-// The dimension at argument `position`, `otherwise` where the argument is absent.
+// The dimension at argument `position`, or `otherwise` if the argument is absent.
 Dimension dimension(const Call& call, size_t position, int64_t otherwise, size_t rank) {
   const std::optional<SymInt> dim = call.integer(position, otherwise);
   return dim.has_value() ? find_dimension(*dim, rank) : Dimension();
@@ -104,7 +104,7 @@ ViewGeometry permute(const Call& call) {
   return view(std::move(out));
 }
 
-// A bound of a slice within [0, size], as Python clamps it; nothing where that depends on symbols.
+// A bound of a slice within [0, size], clamped as in Python; nothing if it depends on symbols.
 std::optional<SymInt> clamp(const SymInt& bound, const SymInt& size) {
   if (bound == size) return size;
   if (bound.is(0) || bound.is(std::numeric_limits<int64_t>::max())) return bound.is(0) ? bound : size;
@@ -113,7 +113,7 @@ std::optional<SymInt> clamp(const SymInt& bound, const SymInt& size) {
   return std::clamp<int64_t>(at, 0, size.value());
 }
 
-// Leaves of a dimension the elements start, start + step, ... before `end`, as Python counts them.
+// Keeps the elements start, start + step, ... before `end` of a dimension, counted as in Python.
 Outcome take_slice(Geometry& out, size_t at, const std::optional<SymInt>& given_start,
                    const std::optional<SymInt>& given_end, const std::optional<SymInt>& step) {
   if (!given_start.has_value() || !given_end.has_value() || !step.has_value() || !step->is_static()) {
@@ -168,7 +168,8 @@ ViewGeometry select(const Call& call) {
   return view(std::move(out));
 }
 
-// A tensor indexed by integers, slices, None and Ellipsis, as Python writes it. Anything else reads, or is not known here.
+// A tensor indexed by integers, slices, None and Ellipsis, as in Python. Any other index reads
+// data, or is not known here.
 ViewGeometry getitem(const Call& call) {
   const CallArg index = call.args[1];
   if (!index.is_given()) return answer(Outcome::kUnknown);
@@ -176,7 +177,7 @@ ViewGeometry getitem(const Call& call) {
   if (std::any_of(parts.begin(), parts.end(), [](const Arg& part) { return part.is(ArgKind::kBool); })) {
     return answer(Outcome::kUnknown);
   }
-  size_t left = 0;  // dimensions that the parts take
+  size_t left = 0;  // dimensions that the remaining index parts take
   for (const Arg& part : parts) left += part.is(ArgKind::kNone) || part.is(ArgKind::kEllipsis) ? 0 : 1;
   Geometry out = call.from;
   if (left > out.rank()) return answer(Outcome::kImpossible);
@@ -297,7 +298,7 @@ ViewGeometry as_strided(const Call& call) {
   return view(std::move(out));
 }
 
-// Parts of a dimension one after the other, `lengths` long.
+// Consecutive slices of a dimension, of the given `lengths`.
 ViewGeometry cut(const Geometry& from, size_t dim, const std::vector<int64_t>& lengths) {
   ViewGeometry out = answer(Outcome::kView);
   SymInt offset = from.offset;
@@ -311,7 +312,7 @@ ViewGeometry cut(const Geometry& from, size_t dim, const std::vector<int64_t>& l
   return out;
 }
 
-constexpr int64_t kMaxParts = 1 << 20;  // no tensor is cut into more
+constexpr int64_t kMaxParts = 1 << 20;  // no tensor is split into more
 
 ViewGeometry narrow(const Call& call) {
   const Dimension dim = dimension(call, 1, 0, call.from.rank());
@@ -333,7 +334,7 @@ ViewGeometry narrow(const Call& call) {
   return view(std::move(out));
 }
 
-// Nothing where it has these sizes already; else row by row from where it begins.
+// Keeps a tensor that has these sizes already. Lays out any other row by row from its offset.
 ViewGeometry resize(const Call& call) {
   const std::optional<std::vector<SymInt>> sizes = call.integers(1);
   if (!sizes.has_value() || !call.args[2].is_absent()) return answer(Outcome::kUnknown);
@@ -384,7 +385,8 @@ ViewGeometry chunk(const Call& call) {
   return cut(call.from, *dim.at, lengths);
 }
 
-// Windows of `size` elements, `step` apart, along a dimension; a last dimension goes through each.
+// Windows of `size` elements, `step` apart, along a dimension. A new last dimension indexes a
+// window's elements.
 ViewGeometry unfold(const Call& call) {
   const Dimension dim = dimension(call, 1, 0, call.from.rank());
   if (!dim.at.has_value()) return answer(dim.otherwise);
@@ -439,11 +441,11 @@ ViewGeometry unbind(const Call& call) {
   return out;
 }
 
-// Puts the size that -1 stands for in its place. kView: done.
+// Replaces -1 in `sizes` by the size that it stands for. kView: done.
 Outcome infer_size(const Geometry& from, std::vector<SymInt>& sizes) {
   SymInt product = 1;
   std::optional<size_t> inferred;
-  std::vector<SymInt> left = from.sizes;  // factors of the number of elements that `sizes` does not name
+  std::vector<SymInt> left = from.sizes;  // factors of the element count that `sizes` lacks
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i].is(-1)) {
       if (inferred.has_value()) return Outcome::kImpossible;
@@ -517,7 +519,7 @@ ViewGeometry flip_negative(const Call& call) {
   return view(std::move(out));
 }
 
-// The type of a complex number's two parts; kUnspecified for other types.
+// The type of a complex number's two components; kUnspecified for other types.
 DType part_of(DType dtype) {
   switch (dtype) {
     case DType::kComplex32:
@@ -542,7 +544,7 @@ ViewGeometry view_as_real(const Call& call) {
   return view(std::move(out));
 }
 
-// Half of each; false where one is odd or not known.
+// Halves each integer; false if one is odd or unknown.
 bool halve(std::vector<SymInt>& list) {
   for (SymInt& item : list) {
     if (!item.is_static() || item.value() % 2 != 0) return false;
@@ -576,7 +578,8 @@ ViewGeometry contiguous(const Call& call) {
   return answer(is_same ? Outcome::kSame : Outcome::kUnknown);
 }
 
-// Hands back its argument where there is nothing to do; another type is a copy, which keeps the strides of what has no gaps.
+// Returns its argument if nothing has to change. Another type is a copy, which keeps the strides of
+// a tensor without gaps.
 ViewGeometry to_dtype(const Call& call) {
   const std::optional<DType> dtype = call.args[1].as_dtype();
   const bool may_copy = call.args[3].as_bool() != false;

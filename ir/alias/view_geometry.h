@@ -9,25 +9,27 @@
 
 namespace fxopt {
 
-// What a view shows, computed from what it is given.
+// The geometry of a view, computed from its operands.
 struct ViewGeometry {
   enum class Outcome : uint8_t {
     kSame,        // the very tensor that it is given
     kView,        // a view
-    kCopy,        // a copy, as no view has these sizes
+    kCopy,        // a copy, because no view has these sizes
     kImpossible,  // the call raises
-    kUnknown,     // that depends on what is not known, or on an operator that is not known here
+    kUnknown,     // it depends on unknown values, or the operator is not known here
   };
   Outcome outcome = Outcome::kUnknown;
-  std::vector<Geometry> tensors;  // kView, kCopy: one for each that the call returns
+  std::vector<Geometry> tensors;  // kView, kCopy: one for each returned tensor
 };
 
-// The integer that a node of the graph is, where it is one.
+// The integer value of a node of the graph; nothing if it is no integer.
 using SymIntOfNode = std::function<std::optional<SymInt>(NodeId)>;
 
-// What the call `node` gives of a tensor `from` as its first argument, by its other arguments alone: no recorded value is
-// read. Of calls that change the tensor in place (`t_`), what it is then. Knows the views of training graphs, by ATen's
-// rules (TensorShape.cpp, TensorUtils.cpp, ExpandUtils.cpp); any other operator is kUnknown. O(rank + tensors returned).
+// The geometry that the call `node` gives a tensor `from`, its first argument, computed from its
+// other arguments alone: no recorded value is read. For calls that change the tensor in place
+// (`t_`), the tensor's geometry afterwards. Knows the views of training graphs by ATen's rules
+// (TensorShape.cpp, TensorUtils.cpp, ExpandUtils.cpp); any other operator is kUnknown.
+// O(rank + tensors returned).
 ViewGeometry view_geometry(const Graph& graph, NodeId node, const Geometry& from, const SymIntOfNode& integer_of);
 
 }  // namespace fxopt

@@ -7,7 +7,7 @@
 namespace fxopt {
 namespace {
 
-constexpr size_t kMaxQuoted = 120;  // bytes of a name in a message
+constexpr size_t kMaxQuoted = 120;  // limit in bytes on a name in a message
 
 std::string_view child_label(ArgKind kind) {
   switch (kind) {

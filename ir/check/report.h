@@ -8,26 +8,27 @@
 #include "core/error.h"
 #include "ir/graph/module.h"
 
-// What the parts of the verifier share: where a diagnostic points, the list it goes to, and walks over arguments and
-// values that do not recurse.
+// Shared by the parts of the verifier: the place of a diagnostic, the list of diagnostics, and
+// non-recursive walks over arguments and values.
 
 namespace fxopt {
 
-// Where in a module a diagnostic points.
+// The place in a module that a diagnostic points to.
 struct Place {
   const Graph* graph = nullptr;  // null: a record of the module
   NodeId node;                   // invalid: the graph itself
   std::string field;             // "args[1].list[0]"
 };
 
-// Diagnostics in the order they come, up to a limit; those beyond are counted.
+// Diagnostics in order of arrival, up to a limit. Those beyond the limit are only counted.
 class Report {
  public:
   Report(const Module& module, size_t limit) : module_(&module), limit_(limit) {}
 
   void add(ErrorCode code, const Place& place, std::string message, std::string hint = std::string());
   bool is_full() const { return errors_.size() == limit_; }
-  // The list. When there were more than the limit, the last entry says how many it stands for.
+  // Returns the list. If the limit was exceeded, the last entry gives the number of diagnostics
+  // that it replaces.
   std::vector<Error> finish() &&;
 
  private:
@@ -37,7 +38,7 @@ class Report {
   std::vector<Error> errors_;
 };
 
-// `text` in quotation marks, shortened when a file made it absurdly long.
+// Returns `text` in quotation marks. Cuts it after 120 bytes.
 std::string quoted(std::string_view text);
 
 // Visits every argument below a range, parents before children, in order.
@@ -53,11 +54,11 @@ class ArgWalk {
   ArgWalk(const Module& module, const Pool& pool) : module_(&module), pool_(&pool) {}
 
   void start(std::string_view label, ArgRange range, Keys keys);
-  // Goes to the next argument; false when there is none.
+  // Moves to the next argument. Returns false at the end.
   bool next();
   const Arg& arg() const { return pool_->arg(index()); }
   ArgIndex index() const { return ArgIndex(stack_.back().range.first + stack_.back().at - 1); }
-  // True when the current argument is the key of an entry.
+  // True if the current argument is a key of a dict.
   bool is_key() const { return stack_.back().keys == Keys::kEven && stack_.back().at % 2 == 1; }
   size_t depth() const { return stack_.size(); }  // 1 for the arguments of the range itself
   // "args[1].list[0]", "kwargs.out.tuple[2]". O(depth).
@@ -66,7 +67,7 @@ class ArgWalk {
  private:
   struct Frame {
     ArgRange range;
-    uint32_t at = 0;  // one beyond the current argument
+    uint32_t at = 0;  // one past the current argument
     Keys keys = Keys::kNone;
     std::string_view label;
   };
@@ -93,7 +94,7 @@ class ValueWalk {
   struct Frame {
     uint32_t first = 0;
     uint32_t count = 0;
-    uint32_t at = 0;  // one beyond the current value
+    uint32_t at = 0;  // one past the current value
     std::string_view label;
   };
 

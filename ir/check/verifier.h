@@ -13,16 +13,16 @@
 #include "ir/graph/module.h"
 #include "ir/values/values.h"
 
-// The parts of verify(), which lists the invariants at the head of verify.cpp.
+// The parts of verify(). The head of verify.cpp lists the invariants.
 
 namespace fxopt {
 
-// The names that one kind of record goes by.
+// The names of all records of one kind.
 class NameSet {
  public:
   explicit NameSet(std::string_view kind) : kind_(kind) {}
 
-  // False when the name is already there.
+  // Returns false if the set already has the name.
   bool insert(StringId name);
   bool contains(StringId name) const { return has_.contains(name); }
   bool empty() const { return names_.empty(); }
@@ -31,18 +31,19 @@ class NameSet {
 
  private:
   std::string_view kind_;
-  HashSet<StringId> has_;  // each graph has such sets: none as large as the table of strings
+  HashSet<StringId> has_;  // one set per graph, so smaller than an array over all strings
   std::vector<StringId> names_;
 };
 
-// Counts that positions are held against.
+// Counts that bound positions.
 struct GraphShape {
   int64_t placeholders = 0;
-  int64_t leaves = 0;  // of what the output node returns
+  int64_t leaves = 0;  // leaves in the output node's arguments
 };
 GraphShape shape_of(const Graph& graph);
 
-// What all checks of one run share: the list of diagnostics and what the module's records declare.
+// State shared by all checks of one run: the diagnostics and the declarations of the module's
+// records.
 class VerifyContext {
  public:
   VerifyContext(const Module& checked, size_t max_diagnostics);
@@ -54,19 +55,22 @@ class VerifyContext {
   std::string quoted_name(StringId id) const { return quoted(text(id)); }
   bool is_blank(StringId id) const { return text(id).empty(); }
 
-  // `name` is among `names`, which binds only where the module lists any. `place()` is called for a diagnostic only.
+  // Checks that `name` is among `names`. An empty `names` accepts every name. `place()` is called
+  // only for a diagnostic.
   template <class MakePlace>
   void check_reference(const NameSet& names, StringId name, MakePlace&& place) {
     if (!names.empty() && !names.contains(name)) report_unknown(names, name, place());
   }
-  // The graph of that name; invalid, and a diagnostic, when there is none.
+  // Returns the graph with that name. If none exists, reports a diagnostic and returns an invalid
+  // id.
   template <class MakePlace>
   GraphId check_graph_reference(StringId name, MakePlace&& place) {
     const GraphId found = module.find_graph(name);
     if (!found.is_valid()) report_unknown_graph(name, place());
     return found;
   }
-  // Symbols of `expr` that the module does not declare, each told once. O(parts not seen before).
+  // Reports symbols of `expr` that the module does not declare, each once. O(subexpressions not
+  // visited before).
   template <class MakePlace>
   void check_expression(ExprId expr, MakePlace&& place) {
     if (expr.is_valid() && !visited_exprs_[expr]) visit_expression(expr, place());
@@ -76,13 +80,13 @@ class VerifyContext {
     check_expression(integer.expr, place);
   }
 
-  // verify_values.cpp: a value and all it contains; `base` is where it stands, `label` the field.
+  // verify_values.cpp: checks a value and everything in it. `base` is its place, `label` the field.
   void check_value(const Pool& pool, ValueId root, std::string_view label, const Place& base);
   void check_verdict(const TagVerdict& verdict, const Place& place);
-  // 1 + index in `schemas` of the schema the file carries for a target; 0 when there is none.
+  // 1 + index in `schemas` of the file's schema for a target; 0 if the file has none.
   uint32_t schema_index(StringId target) const { return schema_indices[target]; }
   size_t group_size(StringId uid) const { return group_sizes[uid]; }
-  // False when a node met before has the uid.
+  // Returns false if an earlier node has the uid.
   bool take_uid(uint64_t uid);
 
   const Module& module;
@@ -95,16 +99,16 @@ class VerifyContext {
   NameSet symbols{"symbol"};
   IdMap<StringId, size_t> group_sizes;       // uid -> number of ranks
   IdMap<StringId, uint32_t> schema_indices;  // target -> 1 + index in `schemas`
-  std::vector<Schema> schemas;               // those the file carries
+  std::vector<Schema> schemas;               // from the file
   std::vector<GraphShape> shapes;            // by graph
   IdMap<RegionId, bool> visited_regions;
-  std::vector<std::pair<GraphId, GraphId>> graph_edges;  // a graph and one that it may run
+  std::vector<std::pair<GraphId, GraphId>> graph_edges;  // a graph and a graph that it may run
 
  private:
   void report_unknown(const NameSet& names, StringId name, const Place& place);
   void report_unknown_graph(StringId name, const Place& place);
   void visit_expression(ExprId expr, const Place& place);
-  // verify_values.cpp alone has these and calls them; `place()` is called for a diagnostic only.
+  // Defined and called only in verify_values.cpp. `place()` is called only for a diagnostic.
   template <class MakePlace>
   void check_tensor(const Tensor& tensor, const MakePlace& place);
   template <class MakePlace>
@@ -116,17 +120,17 @@ class VerifyContext {
 
   IdMap<ExprId, bool> visited_exprs_;
   std::vector<ExprId> pending_exprs_;
-  IdMap<StringId, bool> undeclared_;  // told
+  IdMap<StringId, bool> undeclared_;  // already reported
   std::vector<bool> uids_;            // taken; covers uids below its size
   std::unordered_set<uint64_t> sparse_uids_;
 };
 
-// verify_module.cpp: the module's records. Fills in what they declare.
+// verify_module.cpp: checks the module's records and fills in their declarations.
 void check_records(VerifyContext& context);
-// verify_module.cpp: graphs that run themselves, by `graph_edges`.
+// verify_module.cpp: reports graphs that run themselves, by `graph_edges`.
 void check_graph_recursion(VerifyContext& context);
 
-// One graph and its nodes.
+// Checks one graph and its nodes.
 class GraphVerifier {
  public:
   GraphVerifier(VerifyContext& context, GraphId id);
@@ -135,7 +139,7 @@ class GraphVerifier {
  private:
   Place at(NodeId node, std::string field = std::string()) const { return Place{&graph_, node, std::move(field)}; }
   std::string quoted_node(NodeId id) const { return quoted(graph_.name_of(id)); }
-  // An edge to a node of this graph: what is not is told by check_edge.
+  // True for an edge to a node id of this graph. check_edge() reports all others.
   bool is_edge(const Arg& arg) const { return arg.is(ArgKind::kNode) && arg.as_node().index() < graph_.num_ids(); }
   void structure(const Place& place, std::string message, std::string hint = std::string()) {
     context_.add(ErrorCode::kVerifyStructure, place, std::move(message), std::move(hint));
@@ -179,18 +183,19 @@ class GraphVerifier {
   GraphId id_;
   GraphShape shape_;
   ArgWalk args_;
-  IdMap<NodeId, bool> seen_;        // already met in the schedule
-  std::vector<NodeId> edge_users_;  // by ArgIndex: who reads through it, as the use-lists say
-  // What a node hands on must be waited for: the collective, or the getitem that takes one result of several.
+  IdMap<NodeId, bool> seen_;        // already visited in the schedule
+  std::vector<NodeId> edge_users_;  // by ArgIndex: the user of this edge, from the use-lists
+  // By node: the pending result that its value still waits for. This is the collective itself, or
+  // the getitem that takes one of its results.
   IdMap<NodeId, NodeId> unawaited_;
-  IdMap<NodeId, bool> awaited_;  // of these, what a wait before the node at hand has completed
+  IdMap<NodeId, bool> awaited_;  // pending results that an earlier wait has completed
   IdMap<NodeId, bool> completes_later_;
   NameSet attributes_{"attribute"};
   std::vector<StringId> keywords_;
-  std::vector<bool> given_;  // by argument of the schema at hand
+  std::vector<bool> given_;  // by argument of the current call's schema
   DictKeys dict_keys_;
-  size_t num_edges_ = 0;         // that arguments make
-  size_t num_listed_edges_ = 0;  // that use-lists hold
+  size_t num_edges_ = 0;         // from arguments
+  size_t num_listed_edges_ = 0;  // from use-lists
   size_t num_outputs_ = 0;
   bool met_call_ = false;
 };

@@ -1,49 +1,60 @@
-// The structural verifier. The invariants by group, in the order checked: first the module's records, then graph after
-// graph, each in schedule order; on one node structure and order come before the rest.
+// The structural verifier. This is the list of invariants by group, in the order of the checks:
+// first the module's records, then each graph in schedule order. On one node, structure and order
+// come before the rest.
 //
 // structure   FX0401
-//   module    has a graph; graphs have names (no two the same, which Module sees to); storage ids below next_storage
-//   graph     exactly one output node, the last one; where output specs are given, one for each leaf of what it
-//             returns; num_forward_outputs within those leaves; subclass layouts within the placeholders or the
-//             leaves; use-lists hold an edge for each argument that names a node, of that user at that slot, no other
-//   node      is of a known kind; name not empty and found by its name; uid unique in the module and below next_uid;
-//             placeholders before any call; placeholders and get_attrs without inputs; nobody reads the output; a call
-//             and a get_attr have a target; a keyword is given once; an input spec only on placeholders
+//   module    has a graph; graphs have names (Module ensures that they are unique); storage ids are
+//             below next_storage
+//   graph     exactly one output node, the last one; output specs, if given, are one for each leaf
+//             of the output node; num_forward_outputs is within those leaves; subclass layouts are
+//             within the placeholders or the leaves; use-lists hold exactly one edge for each
+//             argument that names a node, with that user and slot
+//   node      is of a known kind; name is not empty, and the node is found by it; uid is unique in
+//             the module and below next_uid; placeholders come before any call; placeholders and
+//             get_attrs have no inputs; the output has no users; a call and a get_attr have a
+//             target; a keyword is given once; only placeholders have an input spec
 // order       FX0402
-//   node      every input and every control dependency stands before its node, none is the node itself or erased
+//   node      every input and every control dependency comes before its node; none is the node
+//             itself or erased
 // value       FX0403
-//   module    a storage's size is not negative; a symbol's lower bound is not above its upper one; a constant has a
-//             tensor
-//   tensor    dtype known; sizes given, none negative; as many strides as sizes, none negative (layouts without strides
-//             excepted); offset not negative; conjugate only on complex; no byte beyond its storage
-//   getitem   index within the tuple, list or dict it reads; value of the element's kind, dtype and sizes
-//   anywhere  expressions use declared symbols only (each undeclared name is told once, where it first stands)
+//   module    a storage's size is not negative; a symbol's lower bound is not above its upper one;
+//             a constant has a tensor
+//   tensor    dtype known; sizes given, none negative; as many strides as sizes, none negative
+//             (except layouts without strides); offset not negative; conjugate only on complex; no
+//             byte beyond its storage
+//   getitem   index within the tuple, list or dict; value has the element's kind, dtype and sizes
+//   anywhere  expressions use only declared symbols (each undeclared name is reported once, at its
+//             first use)
 // reference   FX0407
-//   module    names of groups, meshes, constants, symbols, rng slots, streams not empty and unique; meshes name groups
-//             and groups meshes, where the module lists any; symbols name a graph; constants have data or a path; op
-//             schemas parse, are of the op they describe, unique, and agree in arity with the built-in op; invocations
+//   module    names of groups, meshes, constants, symbols, rng slots and streams are not empty and
+//             unique; meshes name existing groups and groups existing meshes, if the module lists
+//             any; symbols name a graph; a constant with a key has a path; op schemas parse,
+//             describe their op, are unique, and agree in arity with the built-in op; invocations
 //             name a graph, bind inputs it has and read outputs of earlier ones
-//   graph     its owner is a graph; attributes have one path each and name a constant, a graph or hold an object;
-//             output specs alias inputs and outputs that exist; no graph runs itself, directly or through others (told
-//             last)
-//   node      a get_attr names an attribute, where the graph lists any; an input spec aliases an input that exists;
-//             graphs exist; groups (a collective's group_name too), meshes, rng slots, streams exist, where the module
-//             lists any
+//   graph     its owner is a graph; attribute paths are unique, and each attribute names a constant
+//             or a graph, or holds an object; output specs alias existing inputs and outputs; no
+//             graph runs itself, directly or through others (reported last)
+//   node      a get_attr names an attribute, if the graph lists any; an input spec aliases an
+//             existing input; graphs exist; groups (also a collective's group_name), meshes, rng
+//             slots and streams exist, if the module lists any
 // alias       FX0404
-//   call      of an op with a schema: no more positions than it has, keywords it knows, none given by position as well,
-//             and all it requires. The file's own schema goes before the built-in one
+//   call      if its op has a schema: no more positional arguments than the schema, only its
+//             keywords, none also given by position, and all required arguments. The file's schema
+//             takes precedence over the built-in one
 // collective  FX0405
-//   module    ranks of a group, and of a mesh, unique, not negative, below the world size; a mesh has as many ranks as
-//             its shape says, names and coordinates in its dimensions
-//   node      a collective's result is waited for before anything reads it (views and getitems hand it on, sizes may be
-//             asked, the output may return it); a wait reads what something can complete: not the result of a plain
-//             computation; group_size is the number of the group's ranks
+//   module    ranks of a group, and of a mesh, are unique, not negative and below the world size;
+//             ranks, dimension names, groups and coordinates of a mesh, if given, fit its shape
+//   node      a wait completes a collective's result before any read of its elements (views and
+//             getitems pass it on, sizes may be queried, the output may return it); a wait takes
+//             something that can complete, not the result of a plain computation; group_size is the
+//             number of the group's ranks
 // phase       FX0406
-//   node      phase, tag and verdict are known; a verdict's rule is one of the list (0: none), overridden names its
-//             rule, dropped its pass; a region has an id or is told to have none, not both; a tangent is not forward
+//   node      phase, tag and verdict are known; a verdict's rule is a known one (0: none);
+//             overridden names its rule, dropped its pass; a region has an id or is marked as
+//             having none, not both; a tangent is not forward
 //
-// What is deliberately not required: a tag may stand on any node (traces have it on placeholders and outputs), storage
-// ids may disagree with the op, metadata is anything at all.
+// Deliberately not required: any node may have a tag (traces have tags on placeholders and
+// outputs), storage ids may disagree with the op, metadata is arbitrary.
 
 #include "ir/check/verify.h"
 
@@ -56,7 +67,7 @@
 namespace fxopt {
 namespace {
 
-constexpr uint64_t kSparseUidFactor = 8;  // counters up to this many times the nodes use a bit per uid
+constexpr uint64_t kSparseUidFactor = 8;  // use a bit per uid up to this many uids per node
 
 bool is_branch(const Arg& arg) {
   return arg.is(ArgKind::kList) || arg.is(ArgKind::kTuple) || arg.is(ArgKind::kDict) || arg.is(ArgKind::kSet);
@@ -106,7 +117,7 @@ void VerifyContext::check_verdict(const TagVerdict& verdict, const Place& place)
         "rule " + std::to_string(static_cast<int>(verdict.rule)) + " is not one this build knows");
   }
   if (verdict.verdict == Verdict::kOverridden && verdict.rule == TagRule::kNone) {
-    add(ErrorCode::kVerifyPhase, place, "overridden tag without the rule that did it");
+    add(ErrorCode::kVerifyPhase, place, "an overridden tag has no rule that overrode it");
   }
   if (verdict.verdict == Verdict::kDropped && is_blank(verdict.pass)) {
     add(ErrorCode::kVerifyPhase, place, "dropped tag without the pass that did it");
@@ -119,7 +130,7 @@ GraphShape shape_of(const Graph& graph) {
   const NodeId output = graph.output();
   if (!output.is_valid()) return shape;
   ArgWalk walk(graph.module(), graph.pool());
-  size_t leaf_depth = 0;  // when not 0: what is deeper than this belongs to a leaf or to a key
+  size_t leaf_depth = 0;  // if not 0: deeper arguments belong to a leaf or to a key
   for (walk.start("args", graph[output].args, ArgWalk::Keys::kNone); walk.next();) {
     if (leaf_depth != 0 && walk.depth() > leaf_depth) continue;
     leaf_depth = 0;
@@ -160,7 +171,7 @@ void GraphVerifier::check_record() {
   const int64_t forward = graph_.num_forward_outputs.value_or(0);
   if (forward < 0 || forward > shape_.leaves) {
     structure(at(NodeId(), "num_forward_outputs"),
-              std::to_string(forward) + " forward outputs of " + std::to_string(shape_.leaves));
+              std::to_string(forward) + " forward outputs, but the graph returns " + std::to_string(shape_.leaves));
   }
 }
 
@@ -232,7 +243,8 @@ void GraphVerifier::check_output_specs() {
   }
 }
 
-// Walks the use-lists once, so that arguments can be held against them and neither needs to be trusted.
+// Walks the use-lists once, so that they and the arguments can be compared, and neither needs to be
+// trusted.
 void GraphVerifier::index_uses() {
   const Pool& pool = graph_.pool();
   edge_users_.assign(pool.num_args(), NodeId());
@@ -271,7 +283,7 @@ void GraphVerifier::check_kind(NodeId id) {
   const bool has_target = node.target.is_valid() && !context_.is_blank(module_.target(node.target).name);
   switch (node.kind) {
     case NodeKind::kPlaceholder:
-      if (met_call_) structure(at(id), "placeholder after a call", "placeholders stand before every call");
+      if (met_call_) structure(at(id), "placeholder after a call", "placeholders come before every call");
       break;
     case NodeKind::kGetAttr:
       if (has_target) {
@@ -298,7 +310,7 @@ void GraphVerifier::check_output(NodeId id) {
   ++num_outputs_;
   if (num_outputs_ > 1) structure(at(id), "output node is not the only one");
   if (graph_.last() != id) structure(at(id), "output node is not the last node");
-  if (graph_.has_users(id)) structure(at(id), "output node is read by other nodes");
+  if (graph_.has_users(id)) structure(at(id), "output node has users");
 }
 
 void GraphVerifier::check_get_attr(NodeId id) {
@@ -371,7 +383,7 @@ void GraphVerifier::check_edge(NodeId id) {
     context_.add(ErrorCode::kVerifyOrder, at(id, args_.path()), "node reads itself");
   } else if (!seen_[input]) {
     context_.add(ErrorCode::kVerifyOrder, at(id, args_.path()),
-                 "input " + quoted_node(input) + " stands after its user");
+                 "input " + quoted_node(input) + " comes after its user");
   }
 }
 
@@ -416,14 +428,14 @@ void GraphVerifier::check_control(NodeId id, const NodeExtra& extra) {
       context_.add(ErrorCode::kVerifyOrder, place, "control dependency on the node itself");
     } else if (!seen_[before]) {
       context_.add(ErrorCode::kVerifyOrder, place,
-                   "control dependency " + quoted_node(before) + " stands after the node that depends on it");
+                   "control dependency " + quoted_node(before) + " comes after the node that depends on it");
     }
   }
 }
 
 void GraphVerifier::check_input_spec(NodeId id, const InputSpec& spec) {
   const Place place = at(id, "input");
-  if (graph_[id].kind != NodeKind::kPlaceholder) structure(place, "input spec on a node that is no placeholder");
+  if (graph_[id].kind != NodeKind::kPlaceholder) structure(place, "input spec on a node that is not a placeholder");
   if (!is_within(spec.alias_of_input, shape_.placeholders)) {
     context_.add(
         ErrorCode::kVerifyReference, place,
@@ -431,7 +443,7 @@ void GraphVerifier::check_input_spec(NodeId id, const InputSpec& spec) {
   }
   if (spec.role == InputRole::kTangent && graph_[id].phase == Phase::kForward) {
     context_.add(ErrorCode::kVerifyPhase, at(id, "phase"), "tangent in the forward phase",
-                 "what depends on a tangent is backward");
+                 "all nodes that depend on a tangent are backward");
   }
 }
 
@@ -449,7 +461,7 @@ void GraphVerifier::check_phase(NodeId id) {
   context_.visited_regions[node.region] = true;
   const Region& region = module_.region(node.region);
   if (region.id.has_value() && region.id_is_none) {
-    context_.add(ErrorCode::kVerifyPhase, at(id, "region"), "region has an id and is told to have none");
+    context_.add(ErrorCode::kVerifyPhase, at(id, "region"), "region has an id and is marked as having none");
   }
 }
 

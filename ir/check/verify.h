@@ -7,12 +7,14 @@
 
 namespace fxopt {
 
-// Every broken invariant of a module, all at once, in the order graphs and nodes stand. The invariants, by group, are
-// listed at the head of verify.cpp. Empty when the module is well formed. O(nodes + edges + values).
+// Returns every broken invariant of a module in one pass, in the order of graphs and nodes. Empty
+// if the module is well formed. The head of verify.cpp lists the invariants by group. O(nodes +
+// edges + values).
 //
-// `max_diagnostics` bounds the list; the last entry then says how many more there are.
-// `is_known`: by graph id, those that were well formed and have not changed since, nor what the module holds besides
-// graphs; they are not looked into. Empty: none.
+// `max_diagnostics` bounds the list. Beyond it, the last entry gives the number of further
+// diagnostics. `is_known`: by graph id, true for a graph that was well formed when last checked,
+// provided that neither it nor anything in the module outside its graphs has changed since. These
+// graphs are skipped. Empty: none.
 std::vector<Error> verify(const Module& module, size_t max_diagnostics = 100,
                           const std::vector<bool>& is_known = std::vector<bool>());
 

@@ -1,12 +1,13 @@
-// Arguments of calls against schemas, and collectives against their waits.
+// Checks arguments of calls against schemas, and reads of collective results against their waits.
 //
-// A functional collective returns at once; its result may be read after a wait. Views and getitems hand the result on
-// without reading it, so one walk over the schedule carries along which collective a node's value still waits for:
+// A functional collective returns at once. Its result may be read after a wait. Views and getitems
+// pass the result on without reading it. One walk over the schedule therefore tracks the collective
+// that each node's value still waits for:
 //
 //   %a = all_reduce(%x)       %a waits for %a
 //   %v = view(%a)             %v waits for %a
-//   %y = neg(%v)              broken: reads what %a has not finished
-//   %w = wait_tensor(%v)      %w waits for nothing, nor do %a and %v from here on: they are its storage
+//   %y = neg(%v)              broken: reads %a before its wait
+//   %w = wait_tensor(%v)      %w waits for nothing; from here on neither do %a and %v, its storage
 
 #include <algorithm>
 
@@ -16,21 +17,22 @@
 namespace fxopt {
 namespace {
 
-// Only the functional collectives leave the wait to the graph; all others are complete for whoever comes after them on
-// the stream. The op table has no word for the difference, which nothing but this check asks for.
+// Only functional collectives leave the wait to the graph. All others are complete for any later
+// work on the stream. The op table has no field for this, because only this check needs it.
 bool leaves_wait_to_graph(const Op& op) {
   return op.has(Effect::kCollective) &&
          (op.name.starts_with("_c10d_functional") || op.name.starts_with("c10d_functional"));
 }
 
-// What the wrapper returns waits by itself when it is read.
+// The result of this wrapper waits by itself when it is read.
 constexpr std::string_view kSelfWaiting = "_c10d_functional._wrap_tensor_autograd.default";
 
 bool hands_on(const Op& op) {
   return op.view != ViewKind::kNone && !op.has(Effect::kMutates) && op.name != kSelfWaiting;
 }
 
-// True for work on elements. Factories and host scalars ask for sizes; what nobody classified is believed.
+// True for operators that read elements. Factories and host scalars query only sizes. Unclassified
+// operators are assumed to read none.
 bool reads_elements(const Op& op) {
   switch (op.compute) {
     case ComputeClass::kPointwise:
@@ -52,8 +54,8 @@ bool reads_elements(const Op& op) {
   }
 }
 
-// True when a wait can have something to complete behind `op`: anything but plain computation. Copies count, since
-// offloading waits for them.
+// True if a wait behind `op` may have something to complete: for anything but plain computation.
+// Copies count, because offloading waits for them.
 bool can_complete_later(const Op& op) {
   return !op.is_pure() || op.has_subgraphs || op.compute == ComputeClass::kDataMovement ||
          op.compute == ComputeClass::kOther;
@@ -77,7 +79,7 @@ void GraphVerifier::check_schema(NodeId id) {
   const size_t positions = static_cast<size_t>(std::count_if(schema->args.begin(), schema->args.end(), takes_position));
   if (given > positions) {
     context_.add(ErrorCode::kVerifyAlias, at(id, "args"),
-                 std::to_string(given) + " positional arguments, the schema takes " + std::to_string(positions));
+                 std::to_string(given) + " positional arguments, but the schema takes " + std::to_string(positions));
   }
   std::vector<bool>& has = given_;
   has.assign(schema->args.size(), false);
@@ -127,7 +129,7 @@ void GraphVerifier::check_collective(NodeId id) {
   }
   if (!op.has(Effect::kCollective) || !op.schema.has_value()) return;
   check_group(id, *op.schema);
-  // What a collective writes can be waited for as well as what it returns.
+  // A wait may take a tensor that the collective writes as well as its result.
   for (const uint8_t position : op.writes) {
     const Arg* written = call_argument(graph_, id, position);
     if (written == nullptr) continue;
@@ -154,17 +156,16 @@ void GraphVerifier::check_readers(NodeId id, const Op& op) {
                                 return written == &arg;
                               });
       if (is_written) continue;
-      context_.add(
-          ErrorCode::kVerifyCollective, at(id, args_.path()),
-          "reads the result of collective " + quoted_node(collective_of(pending)) + " before it was waited for",
-          "read the result of a wait_tensor");
+      context_.add(ErrorCode::kVerifyCollective, at(id, args_.path()),
+                   "reads the result of collective " + quoted_node(collective_of(pending)) + " before a wait",
+                   "read the result of a wait_tensor");
     }
   };
   visit("args", node.args, ArgWalk::Keys::kNone);
   visit("kwargs", node.kwargs, ArgWalk::Keys::kEven);
 }
 
-// The collective that made what `pending` takes from it by getitems.
+// Returns the collective whose results `pending` takes by getitems.
 NodeId GraphVerifier::collective_of(NodeId pending) const {
   while (graph_.op(pending).view == ViewKind::kProjection) pending = unawaited_[first_argument(graph_, pending)];
   return pending;
@@ -181,7 +182,8 @@ void GraphVerifier::check_wait(NodeId id) {
                    ", which no collective completes");
 }
 
-// Traces give the group by name, which may stand as a plain string: check_args does not know it for a group.
+// Traces give the group by name, often as a plain string, which check_args() does not recognize as
+// a group.
 void GraphVerifier::check_group(NodeId id, const Schema& schema) {
   const CallArgs args(graph_, id, schema);
   const std::optional<int64_t> size = args.named("group_size").as_int();
@@ -194,7 +196,7 @@ void GraphVerifier::check_group(NodeId id, const Schema& schema) {
   const size_t ranks = context_.group_size(uid);
   if (!size.has_value() || ranks == 0 || *size == static_cast<int64_t>(ranks)) return;
   context_.add(ErrorCode::kVerifyCollective, at(id, "group_size"),
-               "group_size is " + std::to_string(*size) + ", group " + context_.quoted_name(uid) + " has " +
+               "group_size is " + std::to_string(*size) + ", but group " + context_.quoted_name(uid) + " has " +
                    std::to_string(ranks) + " ranks");
 }
 

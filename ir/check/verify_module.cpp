@@ -1,4 +1,5 @@
-// The module's own records: storages, symbols, groups, meshes, schemas, constants, invocations.
+// Checks the module's own records: storages, symbols, groups, meshes, schemas, constants,
+// invocations.
 
 #include <algorithm>
 #include <limits>
@@ -9,13 +10,13 @@
 namespace fxopt {
 namespace {
 
-constexpr size_t kMaxCandidates = 64;  // names compared for a suggestion
+constexpr size_t kMaxCandidates = 64;  // limit on names compared for a suggestion
 
 std::string item(std::string_view list, size_t index) { return std::string(list) + "[" + std::to_string(index) + "]"; }
 
 Place record(std::string field) { return Place{nullptr, NodeId(), std::move(field)}; }
 
-// The name of the first value that stands twice.
+// Returns the smallest value that occurs twice.
 std::optional<int64_t> repeated(std::vector<int64_t> values) {
   std::sort(values.begin(), values.end());
   const std::vector<int64_t>::const_iterator found = std::adjacent_find(values.begin(), values.end());
@@ -89,7 +90,7 @@ void RecordChecks::declare_all(NameSet& names, std::string_view list, const std:
   }
 }
 
-// Names first: records refer to each other in any order.
+// Declares names first, because records refer to each other in any order.
 void RecordChecks::declare() {
   context_.shapes.resize(module_.num_graph_ids());
   for (const GraphId id : module_.graphs()) context_.shapes[id.index()] = shape_of(module_.graph(id));
@@ -119,7 +120,7 @@ void RecordChecks::check_storages() {
     }
     if (storage.bytes.value.value_or(0) < 0) {
       add(ErrorCode::kVerifyValue, item("storages", i),
-          "storage " + std::to_string(storage.id) + " of " + std::to_string(*storage.bytes.value) + " bytes");
+          "storage " + std::to_string(storage.id) + " has " + std::to_string(*storage.bytes.value) + " bytes");
     }
     context_.check_integer(storage.bytes, [&] { return record(item("storages", i)); });
   }
@@ -130,7 +131,7 @@ void RecordChecks::check_symbols() {
     const Symbol& symbol = module_.symbols[i];
     if (symbol.min.has_value() && symbol.max.has_value() && *symbol.min > *symbol.max) {
       add(ErrorCode::kVerifyValue, item("symbols", i),
-          "symbol " + quoted_name(symbol.name) + " from " + std::to_string(*symbol.min) + " to " +
+          "symbol " + quoted_name(symbol.name) + " has bounds from " + std::to_string(*symbol.min) + " to " +
               std::to_string(*symbol.max));
     }
     if (!context_.is_blank(symbol.graph)) {
@@ -198,7 +199,7 @@ void RecordChecks::check_mesh_shape(const DeviceMesh& mesh, const std::string& f
   const auto fits = [&](size_t items) { return items == 0 || items == dims; };
   if (!fits(mesh.dim_names.size()) || !fits(mesh.groups.size()) || !fits(mesh.coordinate.size())) {
     add(ErrorCode::kVerifyCollective, field,
-        name + " has " + std::to_string(dims) + " dimensions, but other numbers of names, groups or coordinates");
+        name + " has " + std::to_string(dims) + " dimensions, but a different number of names, groups or coordinates");
     return;
   }
   for (size_t i = 0; i < mesh.coordinate.size(); ++i) {
@@ -234,13 +235,14 @@ void RecordChecks::check_op_schemas() {
   }
 }
 
-// Versions of the framework add arguments with defaults at the end; any other difference means that positions of the
-// built-in op, which say what it writes, are not those of the file.
+// Versions of the framework add arguments with defaults at the end. With any other difference, the
+// written positions of the built-in op do not apply to the file's schema.
 void RecordChecks::check_op_schema(const OpSchemaRecord& schema_record, const Schema& schema,
                                    const std::string& field) {
   const std::string_view target = context_.text(schema_record.target);
   if (target_of(schema) != target) {
-    add(ErrorCode::kVerifyReference, field, "schema of " + quoted(target_of(schema)) + " stands for " + quoted(target));
+    add(ErrorCode::kVerifyReference, field,
+        "schema of " + quoted(target_of(schema)) + " is recorded for " + quoted(target));
     return;
   }
   const Op* builtin = find_builtin_op(target);
@@ -252,8 +254,8 @@ void RecordChecks::check_op_schema(const OpSchemaRecord& schema_record, const Sc
                                   [](const SchemaArg& arg) { return arg.has_default(); });
   if (agrees) return;
   add(ErrorCode::kVerifyReference, field,
-      "schema of " + quoted(target) + " has " + std::to_string(schema.args.size()) + " arguments, the built-in op " +
-          std::to_string(ours.size()));
+      "schema of " + quoted(target) + " has " + std::to_string(schema.args.size()) +
+          " arguments, but the built-in op has " + std::to_string(ours.size()));
 }
 
 void RecordChecks::check_constants() {
@@ -261,7 +263,7 @@ void RecordChecks::check_constants() {
     const Constant& constant = module_.constants[i];
     const std::string field = item("constants", i);
     const std::string name = "constant " + quoted_name(constant.name);
-    // Without data and path: a fake tensor, of which the tracer knew no data.
+    // A constant without data and path is a fake tensor: the tracer had no data.
     if (!context_.is_blank(constant.key) && context_.is_blank(constant.path)) {
       add(ErrorCode::kVerifyReference, field, name + " has a key but no path to the file that holds it");
     }
@@ -319,7 +321,8 @@ void RecordChecks::check_erased() {
   }
 }
 
-// Graphs in the order a depth-first walk leaves them: an edge to a graph not yet left closes a cycle.
+// Detects cycles by depth-first search: an edge to a graph that the search has not left closes a
+// cycle.
 class RecursionSearch {
  public:
   RecursionSearch(size_t num_graphs, std::vector<std::pair<GraphId, GraphId>>& edges)
@@ -333,7 +336,7 @@ class RecursionSearch {
     }
   }
 
-  // Edges that close a cycle, in a fixed order.
+  // Returns the edges that close a cycle, in a fixed order.
   std::vector<std::pair<GraphId, GraphId>> run() {
     for (size_t i = 0; i < state_.size(); ++i) {
       if (state_[i] == State::kNew) visit(GraphId(i));
@@ -365,7 +368,7 @@ class RecursionSearch {
 
   std::vector<std::pair<GraphId, GraphId>>& edges_;
   std::vector<State> state_;
-  std::vector<size_t> next_;  // by graph: its first edge not yet followed
+  std::vector<size_t> next_;  // by graph: its first edge not followed yet
   std::vector<std::pair<GraphId, GraphId>> closing_;
 };
 

@@ -1,4 +1,5 @@
-// Values against themselves, their storages and the nodes they come from; expressions against the declared symbols.
+// Checks values against their storages and the nodes they come from, and expressions against the
+// declared symbols.
 
 #include <algorithm>
 #include <optional>
@@ -12,8 +13,9 @@ bool is_complex(DType dtype) {
   return dtype == DType::kComplex32 || dtype == DType::kComplex64 || dtype == DType::kComplex128;
 }
 
-// Bytes from the start of the storage to the end of the last element: (offset + sum((size - 1) * stride) + 1) * element
-// size, 0 when a size is 0. Nothing when a number is symbolic or too large for 64 bits.
+// Bytes from the start of the storage to the end of the last element: (offset + sum((size - 1) *
+// stride) + 1) * element size, or 0 if a size is 0. Not known if a number is symbolic, overflow if
+// one exceeds 64 bits.
 struct Extent {
   bool is_known = true;
   bool overflows = false;
@@ -64,14 +66,14 @@ std::string_view kind_name(ValueKind kind) {
     case ValueKind::kOpaque:
       return "an object";
     default:
-      return "a graph";  // those that say nothing are not compared
+      return "a graph";  // kinds without information are not compared
   }
 }
 
-// Kinds that stand for anything: not recorded, or of a newer schema.
+// Kinds without information: not recorded, or from a newer schema.
 bool is_silent(const Value& value) { return value.kind == ValueKind::kAbsent || value.kind == ValueKind::kUnknown; }
 
-// A size that was fixed after tracing may stand as a number in one place and as an expression in another.
+// A size that was fixed after tracing may be a number in one place and an expression in another.
 bool is_number(const Value& value) { return value.kind == ValueKind::kSymbolic || value.kind == ValueKind::kScalar; }
 
 }  // namespace
@@ -138,7 +140,7 @@ void VerifyContext::check_tensor(const Tensor& tensor, const MakePlace& place) {
 }
 
 void VerifyContext::check_value(const Pool& pool, ValueId root, std::string_view label, const Place& base) {
-  if (root.is_valid() && pool.value(root).kind == ValueKind::kTensor) {  // nearly all: no walk for one
+  if (root.is_valid() && pool.value(root).kind == ValueKind::kTensor) {  // most values need no walk
     return check_tensor(pool.tensor(pool.value(root)), [&] {
       return Place{base.graph, base.node, std::string(label)};
     });
@@ -167,7 +169,8 @@ void VerifyContext::check_value(const Pool& pool, ValueId root, std::string_view
   }
 }
 
-// Inputs of an expression come before it in the table, so this ends; the marks make all calls together linear.
+// Inputs of an expression come before it in the table, so this terminates. The marks make all calls
+// together linear.
 void VerifyContext::visit_expression(ExprId expr, const Place& place) {
   pending_exprs_.assign(1, expr);
   while (!pending_exprs_.empty()) {
@@ -184,8 +187,8 @@ void VerifyContext::visit_expression(ExprId expr, const Place& place) {
   }
 }
 
-// The element a getitem takes, where what it reads is a tuple, list or dict whose elements are known. A getitem of
-// anything else (a tensor, a slice of a list) is a plain call.
+// Checks the element that a getitem takes, if its operand is a tuple, list or dict with known
+// elements. A getitem of anything else (a tensor, a slice of a list) is a plain call.
 void GraphVerifier::check_getitem(NodeId id) {
   if (graph_.op(id).view != ViewKind::kProjection) return;
   const Arg* parent = graph_.arg(id, 0);
@@ -198,8 +201,7 @@ void GraphVerifier::check_getitem(NodeId id) {
     if (found.has_value()) {
       check_element(id, graph_.pool().children(value)[*found]);
     } else {
-      context_.add(ErrorCode::kVerifyValue, place,
-                   "no key " + context_.quoted_name(key->as_string()) + " in the dict that is read");
+      context_.add(ErrorCode::kVerifyValue, place, "no key " + context_.quoted_name(key->as_string()) + " in the dict");
     }
     return;
   }
@@ -219,7 +221,7 @@ void GraphVerifier::check_element(NodeId id, const Value& element) {
   const Place place = at(id, "value");
   if (element.kind != result.kind) {
     context_.add(ErrorCode::kVerifyValue, place,
-                 "value is " + std::string(kind_name(result.kind)) + ", the element it takes " +
+                 "value is " + std::string(kind_name(result.kind)) + ", but the element it takes is " +
                      std::string(kind_name(element.kind)));
     return;
   }
@@ -228,13 +230,13 @@ void GraphVerifier::check_element(NodeId id, const Value& element) {
   const Tensor& to = graph_.pool().tensor(result);
   if (from.dtype != to.dtype) {
     context_.add(ErrorCode::kVerifyValue, place,
-                 "value is of " + std::string(name_of(to.dtype)) + ", the element it takes of " +
+                 "value has dtype " + std::string(name_of(to.dtype)) + ", but the element it takes has " +
                      std::string(name_of(from.dtype)));
   }
   if (from.sizes == to.sizes || !from.sizes.is_valid() || !to.sizes.is_valid()) return;
   const std::vector<Dim>& from_sizes = module_.dims(from.sizes);
   const std::vector<Dim>& to_sizes = module_.dims(to.sizes);
-  // Symbolic sizes may be equal under two spellings, so only their number is held against each other.
+  // Equal symbolic sizes may be written differently, so only their count is compared.
   if (from_sizes.size() != to_sizes.size() || (all_static(from_sizes) && all_static(to_sizes))) {
     context_.add(ErrorCode::kVerifyValue, place, "sizes of the value differ from those of the element it takes");
   }

@@ -71,9 +71,9 @@ std::optional<double> LinkModel::formula(CollectiveKind kind, const GroupShape& 
 }
 
 std::optional<LinkModel::Time> LinkModel::seconds(CollectiveKind kind, const GroupShape& group, int64_t bytes) const {
-  const std::optional<double> told = formula(kind, group, bytes);
+  const std::optional<double> estimate = formula(kind, group, bytes);
   const auto found = samples_.find({kind, group});
-  if (found == samples_.end()) return told.has_value() ? std::optional(Time{*told, false}) : std::nullopt;
+  if (found == samples_.end()) return estimate.has_value() ? std::optional(Time{*estimate, false}) : std::nullopt;
   sort(found->second);
   const std::vector<std::pair<int64_t, double>>& runs = found->second.runs;
   const auto above = std::lower_bound(runs.begin(), runs.end(), std::pair(bytes, 0.0),
@@ -89,8 +89,9 @@ std::optional<LinkModel::Time> LinkModel::seconds(CollectiveKind kind, const Gro
                 true};
   }
   const auto& [nearest, took] = above == runs.end() ? runs.back() : runs.front();
-  const std::optional<double> nearest_told = formula(kind, group, nearest);
-  if (told.has_value() && nearest_told.value_or(0) > 0) return Time{*told * (took / *nearest_told), true};
+  const std::optional<double> nearest_estimate = formula(kind, group, nearest);
+  if (estimate.has_value() && nearest_estimate.value_or(0) > 0)
+    return Time{*estimate * (took / *nearest_estimate), true};
   const double more =
       above == runs.end() && nearest > 0 ? static_cast<double>(bytes) / static_cast<double>(nearest) : 1;
   return Time{took * more, true};

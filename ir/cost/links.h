@@ -12,7 +12,8 @@
 
 namespace fxopt {
 
-// How the ranks of a process group lie on nodes, of which each has as many consecutive ranks as it has GPUs.
+// How the ranks of a process group are spread over nodes. A node has as many consecutive ranks as
+// GPUs.
 struct GroupShape {
   int64_t ranks = 0;
   int64_t nodes = 0;
@@ -23,24 +24,26 @@ struct GroupShape {
 // O(ranks log ranks).
 GroupShape group_shape(const std::vector<int64_t>& ranks, int64_t gpus_per_node);
 
-// Seconds of collectives: by the `collective` rows of a device profile, as functions of
+// Seconds of collectives, by the `collective` rows of a device profile. The rows are functions of
 //
-//   bytes                                                   that each rank gives
-//   moved                                                   that each rank sends around a ring, see ring_bytes()
-//   group.ranks, group.nodes, group.ranks_per_node          of the group
-//   group.log2_nodes                                        rounded up: the depth of a tree over the nodes
+//   bytes                  that each rank gives
+//   moved                  that each rank sends around a ring, see ring_bytes()
+//   group.ranks            the group's size
+//   group.nodes            the group's nodes
+//   group.ranks_per_node   at most, on one node
+//   group.log2_nodes       rounded up: the depth of a tree over the nodes
 //
-// and, where runs were measured, scaled to what they took.
+// and are scaled to measured runs, if any exist.
 class LinkModel {
  public:
   // Refers to the profile.
   explicit LinkModel(const DeviceProfile& profile);
 
-  // GPUs of a node, which the profile's constant `node.gpus` says; 8 where it does not.
+  // GPUs of a node: the profile's constant `node.gpus`, or 8 without it.
   int64_t gpus_per_node() const { return gpus_per_node_; }
 
-  // A run of a collective of this size. Of several of one size the median counts; more bytes never take less time, so
-  // that of a smaller size is the least for a larger one.
+  // Records a run of a collective of this size. The median of several runs of one size counts. A
+  // larger size takes at least as long as each smaller one.
   void add_sample(CollectiveKind kind, const GroupShape& group, int64_t bytes, double seconds);
 
   struct Time {
@@ -48,11 +51,14 @@ class LinkModel {
     bool is_measured = false;  // scaled from runs
   };
 
-  // Where sizes around this one were measured, between these by their logarithms. Outside of them by the profile's
-  // formula times what the nearest run took over what the formula says of it; without a formula, as long as the
-  // smallest run, or in proportion to the largest. Never less for more bytes where the formula gives never less. Nothing
-  // where neither tells. O(size of the formula + log samples), after sorting what was added: the first
-  // question about a kind and a group since the last sample sorts, so questions from several threads need a lock.
+  // Between two measured sizes, interpolates by their logarithms. Outside of these sizes, scales
+  // the profile's formula by the nearest run's time over the formula's time for that run. Without a
+  // formula, takes the smallest run's time below, and a time in proportion to the largest run
+  // above. More bytes never take less time if that holds for the formula. Nothing if neither a run
+  // nor a formula exists.
+  //
+  // O(size of the formula + log samples) after sorting. The first query for a kind and a group
+  // since the last sample sorts, so queries from several threads need a lock.
   std::optional<Time> seconds(CollectiveKind kind, const GroupShape& group, int64_t bytes) const;
 
  private:
@@ -66,7 +72,8 @@ class LinkModel {
 
   const DeviceProfile& profile_;
   int64_t gpus_per_node_ = 8;
-  mutable std::map<std::pair<CollectiveKind, GroupShape>, Samples> samples_;  // sorted when first asked
+  // Sorted on the first query.
+  mutable std::map<std::pair<CollectiveKind, GroupShape>, Samples> samples_;
 };
 
 }  // namespace fxopt

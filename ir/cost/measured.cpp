@@ -8,7 +8,7 @@
 namespace fxopt {
 namespace {
 
-// "bf16[8,16]", "f32[16,4]:1,16"; nothing where a size or stride is not known.
+// "bf16[8,16]", "f32[16,4]:1,16"; nothing if a size or stride is unknown.
 std::optional<std::string> type_text(const Module& module, const Tensor& tensor, const SymbolValues& values) {
   if (!tensor.sizes.is_valid()) return std::nullopt;
   std::vector<int64_t> sizes, strides;
@@ -24,7 +24,7 @@ std::optional<std::string> type_text(const Module& module, const Tensor& tensor,
       strides.push_back(*stride);
     }
   }
-  bool is_dense = true;  // row-major; the stride of a size of 1 says nothing
+  bool is_dense = true;  // row-major; a dimension of size 1 may have any stride
   int64_t expected = 1;
   for (size_t i = sizes.size(); i-- > 0 && i < strides.size();) {
     is_dense = is_dense && (sizes[i] == 1 || strides[i] == expected);

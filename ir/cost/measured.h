@@ -11,18 +11,21 @@
 
 namespace fxopt {
 
-// The tensors that a call is given and makes, as NodeTime::types of schemas/profile.proto has them; empty where a size is
-// not known. O(arguments + tensors).
+// The types of a call's operands and results, in the format of NodeTime::types of
+// schemas/profile.proto. Empty if a size is unknown. O(arguments + tensors).
 std::string call_types(const Graph& graph, NodeId node, const SymbolValues& values);
 
-// What calls of one graph took, by a measurement of it, or of another graph with calls that are alike.
+// Measured seconds of one graph's calls, from a measurement of it or of another graph with equal
+// calls.
 class MeasuredCalls {
  public:
-  // Refers to the graph; `values` of the module's symbols, see symbol_values(). O(calls of the measurement).
+  // Refers to the graph and the measurement. `values` are the module's symbols, see
+  // symbol_values(). O(calls of the measurement).
   MeasuredCalls(const Graph& graph, const Measurement& measurement, const SymbolValues& values);
 
-  // Seconds of the node with this uid, target and types; else the mean of the calls of this target with these types,
-  // such as of the call that it is a copy of. Nothing for others. O(arguments + tensors).
+  // Seconds of the node with this uid, target and types; else the mean of the calls with this
+  // target and these types, such as the call that it is a copy of. Nothing without either.
+  // O(arguments + tensors).
   std::optional<double> of(NodeId node) const;
 
  private:
@@ -34,7 +37,7 @@ class MeasuredCalls {
 
   const Graph& graph_;
   SymbolValues values_;
-  HashMap<uint64_t, const MeasuredCall*> by_uid_;  // of the graph of this name
+  HashMap<uint64_t, const MeasuredCall*> by_uid_;  // from the graph of the same name
   std::unordered_map<std::string, Sum> alike_;
 };
 

@@ -7,7 +7,7 @@
 
 namespace fxopt {
 
-// Seconds of one call, as it was run: see NodeTime of schemas/profile.proto.
+// Measured seconds of one call: see NodeTime of schemas/profile.proto.
 struct MeasuredCall {
   uint64_t uid = 0;
   std::string target;
@@ -16,7 +16,7 @@ struct MeasuredCall {
   bool operator==(const MeasuredCall&) const = default;
 };
 
-// What running graphs took, as schemas/profile.proto has it.
+// Measured times of graphs, as in schemas/profile.proto.
 struct Measurement {
   std::string device;
   std::vector<std::pair<std::string, std::string>> software;  // name and version

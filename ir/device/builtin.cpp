@@ -1,4 +1,4 @@
-// The profiles that the build puts into the program.
+// The profiles built into the program.
 #include <algorithm>
 #include <span>
 
@@ -11,10 +11,10 @@ std::span<const EmbeddedText> embedded_profiles();  // written by the build
 
 namespace {
 
-// No profiles of their own: included by others, or read with each.
+// Not profiles by themselves: included by others, or read with each.
 constexpr std::string_view kParts[] = {"torch-common", "operators", "nccl"};
 
-// "h100.device" and "torch-2.15.workspaces" without what follows the last point.
+// "h100.device" and "torch-2.15.workspaces" without the text after the last point.
 std::string_view profile_name(const EmbeddedText& file) { return file.name.substr(0, file.name.rfind('.')); }
 
 }  // namespace

@@ -13,21 +13,22 @@
 
 namespace fxopt {
 
-// The rows of a profile that hold for calls of one graph, with their values. Refers to graph, profile and values.
+// The rows of a profile that hold for calls of one graph, with their values. Refers to the graph,
+// the profile and the values.
 class CallFormulas {
  public:
   struct Answer {
     const CallRow* row = nullptr;
-    std::optional<int64_t> value;  // absent: the call does not show it
+    std::optional<int64_t> value;  // absent: unknown for this call
   };
 
-  // `rows`: of `profile`. `values`: of the module's symbols, see symbol_values().
+  // `rows` belong to `profile`. `values` are the module's symbols, see symbol_values().
   CallFormulas(const Graph& graph, const DeviceProfile& profile, std::vector<const CallRow*> rows,
                const SymbolValues& values);
 
-  // In the order of the rows; those for the exact overload hold beside those for every overload. Good until the next
-  // call of this function. Expressions are evaluated once for calls that look alike: O(symbols of the rows *
-  // log(different calls)), else O(size of the expressions).
+  // In the order of the rows. Rows for the exact overload and for every overload both hold. Valid
+  // until the next call of this function. Expressions are evaluated once for calls that look alike:
+  // O(symbols of the rows * log(different calls)), else O(size of the expressions).
   const std::vector<Answer>& of(NodeId node);
 
  private:
@@ -56,15 +57,15 @@ class CallFormulas {
   std::vector<Answer> answers_;
 };
 
-// False for what runs more than its name says, such as a subgraph, and for what nobody describes: without a row its
-// figures are not known, rather than nothing.
+// False for an operator that runs more than its name shows, such as a subgraph, and for one without
+// a description. Without a row, their figures are unknown rather than zero.
 bool is_described(const Op& op);
 
-// True when the row is about calls of `op`.
+// True if the row is about calls of `op`.
 bool is_about(const CallRow& row, const Op& op);
 
-// Why a row cannot be used for `op`: a symbol that is neither a constant nor names an argument or a property. Empty
-// when it can. O(symbols).
+// Why a row cannot be used for `op`: a symbol that is neither a constant nor an argument or a
+// property. Empty if it can. O(symbols).
 std::string explain_misfit(const DeviceProfile& profile, const CallRow& row, const Op& op);
 
 }  // namespace fxopt

@@ -60,7 +60,7 @@ bool read_order(std::span<const std::string_view> words, CallSymbol& symbol) {
   return true;
 }
 
-// The property that `words` spell; false when there is none.
+// The property that `words` spell; false if none exists.
 bool read_property(std::span<const std::string_view> words, const Op& op, CallSymbol& symbol) {
   if (words.empty()) return true;
   if (words.size() == 1) {
@@ -105,7 +105,8 @@ bool spans_like_blas(int64_t leading, int64_t unit, int64_t unit_size) {
   return unit == 1 && leading >= std::max<int64_t>(1, unit_size);
 }
 
-// As torch.Tensor.is_contiguous(): strides of sizes of 1 do not count, an empty tensor is.
+// As torch.Tensor.is_contiguous(): strides of dimensions of size 1 do not count, and an empty
+// tensor is contiguous.
 bool is_row_major(const Numbers& sizes, const Numbers& strides) {
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return true;
   int64_t expected = 1;
@@ -116,7 +117,7 @@ bool is_row_major(const Numbers& sizes, const Numbers& strides) {
   return true;
 }
 
-// Row-major in some order of the dimensions: no two elements in one place and no gaps.
+// Row-major in some order of the dimensions: no two elements share a place, and no gaps.
 bool is_dense(const Numbers& sizes, const Numbers& strides) {
   std::vector<size_t> order(sizes.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -130,7 +131,7 @@ bool is_dense(const Numbers& sizes, const Numbers& strides) {
   return is_row_major(ordered_sizes, ordered_strides);
 }
 
-// Whether a matrix product takes the operand as it lies; the rule stands in ir/device/README.md.
+// Whether a matrix product takes the operand without a copy; ir/device/README.md has the rule.
 std::optional<int64_t> is_blas_ready(const Numbers& sizes, const Numbers& strides) {
   const size_t rank = sizes.size();
   if (rank != 2 && rank != 3) return std::nullopt;
@@ -208,7 +209,7 @@ class Question {
     return symbol_.number < children.size() ? number(children[symbol_.number]) : std::nullopt;
   }
 
-  // Whether a list of dimensions has the last one of the first argument.
+  // Whether a list of dimensions contains the last one of the first argument.
   std::optional<int64_t> has_last(const Arg& dims) const {
     const Arg* self = args_[0].given();
     std::vector<const Tensor*> tensors;
@@ -229,7 +230,7 @@ class Question {
     return 0;
   }
 
-  // The first of those with the most elements; nullptr when a size is not known.
+  // The first of the largest tensors; nullptr if a size is unknown.
   const Tensor* largest(const std::vector<const Tensor*>& tensors) const {
     if (tensors.size() == 1) return tensors.front();
     const Tensor* best = nullptr;

@@ -11,10 +11,10 @@
 namespace fxopt {
 namespace {
 
-// What is known of a part.
+// Facts about a part.
 struct Known {
   bool is_never = false;         // has no value, whatever the symbols are
-  std::optional<int64_t> value;  // has this one
+  std::optional<int64_t> value;  // its value, if known
 };
 
 class Checker {
@@ -74,7 +74,7 @@ class Checker {
   const ExprTable& exprs_;
   const Interner& strings_;
   std::vector<ExprId> parts_;
-  std::vector<Known> known_;  // of each
+  std::vector<Known> known_;  // for each part
 };
 
 }  // namespace

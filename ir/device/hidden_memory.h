@@ -14,16 +14,17 @@ namespace fxopt {
 // Memory that one call takes besides its outputs.
 struct HiddenBlock {
   const HiddenRow* row = nullptr;
-  std::optional<int64_t> bytes;  // above 0; absent: the call does not show it
+  std::optional<int64_t> bytes;  // above 0; absent: unknown for this call
 };
 
-// What the calls of one graph take by a device profile. Refers to both, and to `values`, see symbol_values().
+// Hidden memory of one graph's calls by a device profile. Refers to both, and to `values`, see
+// symbol_values().
 class HiddenMemory {
  public:
   HiddenMemory(const Graph& graph, const DeviceProfile& profile, const SymbolValues& values);
 
-  // The rows that hold for the call, in the order of the profile, but for those that take nothing. Good until the next
-  // call of this function. As fast as CallFormulas::of().
+  // The rows that hold for the call, in the order of the profile, without those that take nothing.
+  // Valid until the next call of this function. Complexity as CallFormulas::of().
   const std::vector<HiddenBlock>& of(NodeId node);
 
  private:

@@ -20,7 +20,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
-// The first word of `text`, which loses it.
+// Removes the first word of `text` and returns it.
 std::string_view take_word(std::string_view& text) {
   text = trim(text);
   const size_t end = std::min(text.find_first_of(kSpace), text.size());
@@ -36,8 +36,8 @@ std::optional<Evidence> find_evidence(std::string_view name) {
   return std::nullopt;
 }
 
-constexpr int kMaxDepth = 8;                // of files that include files
-constexpr uint64_t kMaxParts = 1ULL << 20;  // of all expressions, definitions filled in
+constexpr int kMaxDepth = 8;                // nested includes
+constexpr uint64_t kMaxParts = 1ULL << 20;  // all expressions, definitions filled in
 
 // Names of `flops` that stand for more than one dtype, or for a way to compute.
 constexpr std::string_view kFlopsNames[] = {"tf32", "f8", "f4"};
@@ -107,7 +107,7 @@ class Reader {
                                                             "bandwidth",  "outside",   "outside-communicator",
                                                             "persistent", "temporary", "workspace",
                                                             "work",       "collective"};
-    return error("'" + std::string(keyword) + "' begins no statement",
+    return error("'" + std::string(keyword) + "' is not a known statement",
                  suggestion(keyword, kKeywords,
                             "a line begins with one of " +
                                 join(std::vector<std::string>(kKeywords.begin(), kKeywords.end()), ", ")));
@@ -132,33 +132,33 @@ class Reader {
     }
     Parts result{trim(rest.substr(0, equals)), trim(rest.substr(equals + 1)), {}};
     if (result.subject.empty() || result.subject.find_first_of(kSpace) != std::string_view::npos) {
-      return error("a name of one word goes before '='", "'constant device.sms = 132' is right");
+      return error("the name before '=' must be one word", "example: 'constant device.sms = 132'");
     }
     if (result.value.ends_with(']')) {
       const size_t open = result.value.rfind('[');
       if (open != std::string_view::npos) {
         result.evidence = find_evidence(result.value.substr(open + 1, result.value.size() - open - 2));
         if (!result.evidence.has_value()) {
-          return error("'" + std::string(result.value.substr(open)) + "' is no evidence",
-                       "it is one of [source], [estimate], [measured]");
+          return error("'" + std::string(result.value.substr(open)) + "' is not a kind of evidence",
+                       "write one of [source], [estimate], [measured]");
         }
         result.value = trim(result.value.substr(0, open));
       }
     }
     if (wants_evidence && !result.evidence.has_value()) {
-      return error("what '" + std::string(result.subject) + "' rests on is not said",
+      return error("the evidence for '" + std::string(result.subject) + "' is missing",
                    "end the line with [source], [estimate] or [measured]");
     }
-    if (result.value.empty()) return error("'" + std::string(result.subject) + "' has no value", "write it behind '='");
+    if (result.value.empty()) return error("'" + std::string(result.subject) + "' has no value", "write it after '='");
     return result;
   }
 
   Status include(std::string_view file) {
     if (file.find('/') != std::string_view::npos) {
-      return error("'" + std::string(file) + "' is in another folder", "an included file stands in the same folder");
+      return error("'" + std::string(file) + "' is in another folder", "an included file must be in the same folder");
     }
     const std::optional<ProfileText> text = include_(source_.name, file);
-    if (!text.has_value()) return error("there is no file '" + std::string(file) + "'", "it stands in the same folder");
+    if (!text.has_value()) return error("there is no file '" + std::string(file) + "'", "put it into the same folder");
     if (depth_ >= kMaxDepth) return error("files include each other too deeply", "a file must not include itself");
     return Reader(profile_, *text, include_, definitions_, depth_ + 1).run();
   }
@@ -168,7 +168,7 @@ class Reader {
     const size_t open = rest.find('('), close = rest.find(')');
     const size_t equals = close == std::string_view::npos ? close : rest.find('=', close);
     if (open == std::string_view::npos || equals == std::string_view::npos || open > close) {
-      return error("a definition is not of the form NAME(PARAMETER, ...) = EXPR", "'define twice(x) = 2 * x' is right");
+      return error("a definition is not of the form NAME(PARAMETER, ...) = EXPR", "example: 'define twice(x) = 2 * x'");
     }
     const std::string name(trim(rest.substr(0, open)));
     Macro macro;
@@ -192,7 +192,7 @@ class Reader {
   Result<ExprId> expression(std::string_view text) {
     const Result<ExprId> expr = profile_.exprs.parse(text);
     if (!expr.ok()) {
-      return error(quoted(text) + " is no expression: " + expr.error().message, expr.error().hint);
+      return error(quoted(text) + " is not an expression: " + expr.error().message, expr.error().hint);
     }
     const ExprId part = find_valueless(profile_.exprs, profile_.strings, *expr);
     if (part.is_valid()) return no_value(profile_.exprs.to_string(part));
@@ -211,14 +211,15 @@ class Reader {
                  "numbers are whole and fit in 64 bits, no divisor is 0, and a function has all its arguments");
   }
 
-  // The expression with values in the place of symbols, and bodies in the place of calls of macros. Equal parts are one
-  // in the table, so what a macro repeats is there once. Bodies are expanded already: one is filled in at a time.
+  // Replaces symbols by values and calls of macros by bodies. Equal parts are one entry of the
+  // table, so a part that a macro repeats exists once. Bodies are already expanded, so one is
+  // filled in at a time.
   Result<ExprId> expand(ExprId id, const SymbolExprs& values) {
     std::unordered_map<ExprId, ExprId> done;
     for (const ExprId part : profile_.exprs.closure(id)) {
       if (++definitions_.parts > kMaxParts) {
         return error("expressions have more than " + std::to_string(kMaxParts) + " parts with definitions filled in",
-                     "let fewer definitions stand on each other");
+                     "nest fewer definitions");
       }
       const Expr expr = profile_.exprs[part];  // the table grows below
       std::vector<ExprId> inputs;
@@ -242,7 +243,7 @@ class Reader {
     const auto found = definitions_.macros.find(name);
     if (found == definitions_.macros.end()) {
       return error("there is no function '" + std::string(profile_.strings[name]) + "'",
-                   "a `define` or an `include` of it stands before its first use");
+                   "define or include it before its first use");
     }
     const Macro& macro = found->second;
     if (macro.parameters.size() != arguments.size()) {
@@ -257,7 +258,7 @@ class Reader {
 
   Status claim(const std::string& subject) {
     if (subjects_.insert(subject).second) return ok_status();
-    return error("'" + subject + "' is given twice", "one file says a thing once; a later file may replace it");
+    return error("'" + subject + "' is given twice", "one file may set it once; a later file may replace it");
   }
 
   Status constant(std::string_view rest) {
@@ -270,7 +271,7 @@ class Reader {
     const std::optional<int64_t> value = profile_.exprs.evaluate(*expr, profile_.constants);
     if (!value.has_value()) {
       return error("constant '" + std::string(got->subject) + "' has no value",
-                   "it may use constants of the lines before it and no other names, and divide by none that is 0");
+                   "it may use only constants of earlier lines, and must not divide by 0");
     }
     profile_.constants[profile_.strings.intern(got->subject)] = *value;
     return ok_status();
@@ -279,7 +280,7 @@ class Reader {
   Result<int64_t> positive(std::string_view text, std::string_view what) {
     const std::optional<int64_t> number = parse_int64(text);
     if (number.has_value() && *number > 0) return *number;
-    return error(std::string(what) + " is '" + std::string(text) + "'", "it is a whole number above 0, per second");
+    return error(std::string(what) + " is '" + std::string(text) + "'", "write a whole number above 0, per second");
   }
 
   Status flops(std::string_view rest) {
@@ -287,8 +288,8 @@ class Reader {
     if (!got.ok()) return got.error();
     if (!is_flops_name(got->subject)) {
       return error(
-          "'" + std::string(got->subject) + "' is no dtype",
-          "dtypes are written as in bf16 and f32; tf32, and f8 and f4 for all formats of that width, are known, too");
+          "'" + std::string(got->subject) + "' is not a dtype",
+          "write a dtype such as bf16 or f32; tf32 is allowed, and f8 and f4 stand for all formats of that width");
     }
     const Result<int64_t> number = positive(got->value, "flops");
     if (!number.ok()) return number.error();
@@ -335,7 +336,7 @@ class Reader {
     return unique;
   }
 
-  // A row for every overload takes the place of those that earlier texts have for one.
+  // A row for every overload replaces the rows that earlier texts have for one overload.
   void drop_overloads(const HiddenRow& row) {
     std::erase_if(profile_.hidden, [this, &row](const HiddenRow& other) {
       const bool is_one = !other.every_overload && other.name == row.name &&
@@ -372,7 +373,7 @@ class Reader {
     return claim("collective " + std::string(got->subject));
   }
 
-  // Whose calls a row is about, and its value.
+  // The target of a row, and its value.
   Status about(const std::string& target, std::string_view value, CallRow& row) {
     const Result<ExprId> expr = expression(value);
     if (!expr.ok()) return expr.error();
@@ -381,14 +382,14 @@ class Reader {
     row.value = *expr;
     if (row.every_overload) row.target.resize(row.target.size() - 2);
     if (row.target.find('.') != std::string::npos) return ok_status();
-    return error("'" + target + "' is no operator", "write it as in aten.mm.default, or aten.mm.* for all overloads");
+    return error("'" + target + "' is not an operator", "write aten.mm.default, or aten.mm.* for all overloads");
   }
 
   static bool is_same_call(const CallRow& a, const CallRow& b) {
     return a.target == b.target && a.every_overload == b.every_overload;
   }
 
-  // Puts a row in the place of the one of the same subject, or behind all others.
+  // Replaces the row of the same subject, or appends the row.
   template <class Row, class Same>
   static void replace(std::vector<Row>& rows, const Row& row, const Same& same) {
     const auto found = std::find_if(rows.begin(), rows.end(), [&](const Row& other) { return same(row, other); });

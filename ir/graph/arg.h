@@ -33,7 +33,7 @@ enum class ArgKind : uint8_t {
   kEnum,    // three children: type, name (kString), number (kInt or kNone)
   kOpaque,  // three children: type, text (kString), payload (kBytes)
   kBytes,
-  kValue,   // metadata only: what a tensor would be
+  kValue,   // metadata only: the description of a tensor
   kUidRef,  // metadata only: a node by uid, not an edge
   kEllipsis,
   kRngSlot,
@@ -47,7 +47,8 @@ struct ArgRange {
   uint32_t count = 0;
 };
 
-// One argument, 16 bytes. Strings are interned in the module, children stand contiguously in the graph's pool.
+// One argument, 16 bytes. Strings are interned in the module; children are contiguous in the
+// graph's pool.
 class Arg {
  public:
   Arg() = default;
@@ -58,8 +59,8 @@ class Arg {
   static Arg integer(int64_t value) { return Arg(ArgKind::kInt, std::bit_cast<uint64_t>(value)); }
   static Arg floating_bits(uint64_t bits) { return Arg(ArgKind::kFloat, bits); }
   static Arg floating(double value) { return floating_bits(std::bit_cast<uint64_t>(value)); }
-  // Kinds whose payload is an interned string: kString, kDevice, kOp, kGraph, kGroup, kMesh, kBytes, kRngSlot,
-  // kUnknown.
+  // Kinds whose payload is an interned string: kString, kDevice, kOp, kGraph, kGroup, kMesh,
+  // kBytes, kRngSlot, kUnknown.
   static Arg named(ArgKind kind, StringId name) { return Arg(kind, name.index()); }
   static Arg string(StringId text) { return named(ArgKind::kString, text); }
   static Arg expr(ExprId id) { return Arg(ArgKind::kExpr, id.index()); }
@@ -69,13 +70,13 @@ class Arg {
   static Arg memory_format(MemoryFormat value) { return Arg(ArgKind::kMemoryFormat, static_cast<uint64_t>(value)); }
   static Arg value(ValueId id) { return Arg(ArgKind::kValue, id.index()); }
   static Arg uid_ref(uint64_t uid) { return Arg(ArgKind::kUidRef, uid); }
-  // An edge to `input`. Made by whoever builds arguments; Graph fills in the use when the argument becomes a node's.
+  // An edge to `input`. Graph fills in the use when the argument becomes a node's.
   static Arg node(NodeId input) {
     Arg arg(ArgKind::kNode, UseId().index());
     arg.count_ = input.index();
     return arg;
   }
-  // A kind with children; `type` is the Python type where it is not the plain one, such as torch.Size.
+  // A kind with children; `type` is the Python type if it is not the plain one, such as torch.Size.
   static Arg children(ArgKind kind, ArgRange range, StringId type = StringId()) {
     Arg arg(kind, (uint64_t{type.index()} << 32) | range.first);
     arg.count_ = range.count;
@@ -116,7 +117,7 @@ class Arg {
   ArgRange range() const { return {static_cast<uint32_t>(payload_), count_}; }
   StringId type() const { return StringId(payload_ >> 32); }
 
-  // Unknown fields of a newer schema stand beside this argument, see Pool::arg_unknown.
+  // Unknown fields of a newer schema are stored beside this argument, see Pool::arg_unknown.
   bool has_unknown() const { return has_unknown_; }
 
  private:

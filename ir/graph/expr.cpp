@@ -143,7 +143,7 @@ struct Function {
 };
 
 constexpr size_t kAny = std::numeric_limits<size_t>::max();
-constexpr std::string_view kWhere = "Where";  // the one that looks at an input only when it is chosen
+constexpr std::string_view kWhere = "Where";  // the only function that needs just the chosen input
 constexpr Function kFunctions[] = {
     {"Max", 1, kAny, call_max},       {"Min", 1, kAny, call_min},
     {"CeilDiv", 2, 2, call_ceil_div}, {"Mod", 2, 2, call_mod},

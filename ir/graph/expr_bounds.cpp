@@ -17,8 +17,8 @@ using Bounds = std::span<const ValueRange>;
 constexpr ValueRange kAnyValue{};
 constexpr ValueRange kTruth{0, 1};
 
-// The ends of a range from whole numbers. As a lower one the largest integer is a number, as an upper one it has no
-// bound; and the other way about.
+// Convert a wide integer to an end of a range. In a lower end kNoMax is a number, in an upper end
+// it means no bound; kNoMin the other way about.
 int64_t lower_end(WideSum value) {
   if (value >= ValueRange::kNoMax) return ValueRange::kNoMax;
   return value <= -WideSum{ValueRange::kNoMax} ? ValueRange::kNoMin : static_cast<int64_t>(value);
@@ -43,7 +43,7 @@ ValueRange floor_divide(ValueRange a, ValueRange b) {
           a.has_max() ? std::max(quotient(a.max, b.min), quotient(a.max, b.max)) : a.max};
 }
 
-// Python's: the sign is the divisor's.
+// Python's modulo: the sign is the divisor's.
 ValueRange modulo(ValueRange a, ValueRange b) {
   if (b.min < 0 || b.max == 0) return kAnyValue;
   if (a.min >= 0 && a.max < std::max<int64_t>(b.min, 1)) return a;
@@ -51,7 +51,7 @@ ValueRange modulo(ValueRange a, ValueRange b) {
   return {0, a.min >= 0 ? std::min(a.max, largest) : largest};
 }
 
-// Of 0 and more. Grows with both, but that 0 ** 0 is 1.
+// For operands of 0 and more. Grows with both, except that 0 ** 0 is 1.
 ValueRange power(ValueRange a, ValueRange b) {
   if (a.min < 0 || b.min < 0) return kAnyValue;
   const auto end = [](int64_t base, int64_t exponent) {
@@ -92,7 +92,7 @@ ValueRange abs_of(Bounds x) {
   return other.min >= 0 ? other : ValueRange{0, std::max(x[0].max, other.max)};
 }
 
-// Of 1 and more; less has no value.
+// For operands of 1 and more; smaller ones have no value.
 ValueRange pow2_floor(Bounds x) {
   const auto end = [](int64_t value) {
     return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(value, 1))));
@@ -107,7 +107,7 @@ struct BoundsFunction {
   ValueRange (*bounds)(Bounds);
 };
 
-// As many as ExprTable::evaluate() has.
+// The same functions as in ExprTable::evaluate().
 constexpr size_t kMany = std::numeric_limits<size_t>::max();
 constexpr std::array kBoundsFunctions = {
     BoundsFunction{"Max", 1, kMany, max_of},      BoundsFunction{"Min", 1, kMany, min_of},
@@ -135,7 +135,7 @@ ValueRange bounds_of_operator(ExprKind kind, Bounds x) {
     case ExprKind::kMul:
       return x[0] * x[1];
     case ExprKind::kFloorDiv:
-    case ExprKind::kTrueDiv:  // has a value where nothing is left over
+    case ExprKind::kTrueDiv:  // has a value only if there is no remainder
       return floor_divide(x[0], x[1]);
     case ExprKind::kMod:
       return modulo(x[0], x[1]);

@@ -9,8 +9,8 @@
 
 namespace fxopt {
 
-// All integers from `min` to `max`, both included. The ends of int64_t stand for what is smaller or larger than they
-// are, or has no bound.
+// All integers from `min` to `max`, both included. The ends of int64_t stand for all integers
+// beyond them, and for no bound.
 struct ValueRange {
   static constexpr int64_t kNoMin = std::numeric_limits<int64_t>::min();
   static constexpr int64_t kNoMax = std::numeric_limits<int64_t>::max();
@@ -29,13 +29,14 @@ ValueRange operator+(ValueRange a, ValueRange b);
 ValueRange operator-(ValueRange a, ValueRange b);
 ValueRange operator*(ValueRange a, ValueRange b);
 
-// What symbols range over. One that is missing may be any integer.
+// The ranges of symbols. A missing symbol may be any integer.
 using SymbolRanges = std::unordered_map<StringId, ValueRange>;
 
-// Bounds of every expression of a table while its symbols range over what is given: each value that evaluate() has for
-// symbols in their ranges lies within. By interval arithmetic, so the ends are reached where no symbol pulls both ways,
-// as sizes of tensors mostly are; `s0 - s0` is known to lie around 0 and no better. What has no integer meaning may be
-// anything. Refers to the table. Each part of an expression is bounded once, when it is first asked about.
+// Bounds of every expression of a table while its symbols are in the given ranges: each value that
+// evaluate() returns is within the bounds. Uses interval arithmetic, so the ends are reached if no
+// symbol pulls both ways, as in most sizes of tensors. For `s0 - s0` the bounds merely contain 0.
+// An expression without an integer meaning may be anything. Refers to the table. Bounds each
+// subexpression once, on first use.
 class ExprBounds {
  public:
   ExprBounds(const ExprTable& table, const Interner& strings, SymbolRanges ranges)
@@ -45,7 +46,7 @@ class ExprBounds {
   ValueRange operator[](const Dim& dim) { return dim.is_static() ? ValueRange::of(dim.value) : (*this)[dim.expr]; }
 
  private:
-  ValueRange of(const Expr& expr) const;  // its inputs are bounded
+  ValueRange of(const Expr& expr) const;  // its inputs are bounded already
 
   const ExprTable& table_;
   const Interner& strings_;

@@ -1,4 +1,4 @@
-// Symbolic integers from and to text: the grammar stands in expr.h.
+// Symbolic integers from and to text. expr.h has the grammar.
 #include <algorithm>
 #include <bit>
 
@@ -18,7 +18,7 @@ struct Operator {
   ExprKind kind;
 };
 
-// A longer operator stands before its prefix.
+// A longer operator comes before its prefix.
 constexpr Operator kComparisons[] = {
     {"==", ExprKind::kEq}, {"!=", ExprKind::kNe}, {"<=", ExprKind::kLe},
     {">=", ExprKind::kGe}, {"<", ExprKind::kLt},  {">", ExprKind::kGt},
@@ -40,7 +40,7 @@ std::string name_text(std::string_view name) {
   return is_plain ? std::string(name) : quote(name);
 }
 
-// Recursive descent. Functions return an invalid id after a failure, whose description is then in error().
+// Recursive descent. Functions return an invalid id after a failure, which error() describes.
 class Parser {
  public:
   Parser(ExprTable& table, Interner& strings, std::string_view text) : table_(table), strings_(strings), text_(text) {}
@@ -88,13 +88,14 @@ class Parser {
     return ExprId();
   }
 
-  // Counts what `make` returns. Constants and symbols count too: the bound is on work, not on distinct nodes.
+  // Counts the results of `make`. Constants and symbols count as well: the bound is on work, not on
+  // distinct nodes.
   ExprId count(ExprId id) {
     if (++num_nodes_ <= kMaxNodes) return id;
     return fail("more than " + std::to_string(kMaxNodes) + " operands and operators", ErrorCode::kLimit);
   }
 
-  // One level further in: brackets, arguments, and what stands behind "-" and "**".
+  // One level further in: brackets, arguments, and operands after "-" and "**".
   ExprId nested(ExprId (Parser::*parse)()) {
     if (depth_ == kMaxDepth) {
       return fail("nested more than " + std::to_string(kMaxDepth) + " levels deep", ErrorCode::kLimit);
@@ -187,7 +188,7 @@ class Parser {
     return parse_named(*name);
   }
 
-  // A symbol, or a call when a bracket follows; `name` has been read.
+  // A symbol, or a call if a bracket follows; `name` has been read.
   ExprId parse_named(const std::string& name) {
     const StringId id = strings_.intern(name);
     if (!accept("(")) return count(table_.symbol(id));
@@ -210,7 +211,8 @@ class Parser {
 
   bool starts_literal() { return is_digit(peek()) || is_float_word(word()); }
 
-  // Digits, letters, points and a sign behind an exponent, so that "12ab" is one bad number and not 12 and a symbol.
+  // Digits, letters, points and a sign after an exponent, so that "12ab" is one bad number and not
+  // 12 and a symbol.
   size_t literal_end() const {
     size_t end = pos_;
     while (end < text_.size()) {
@@ -247,7 +249,7 @@ class Parser {
   Error error_;
 };
 
-// How tightly an expression binds, from the loosest; the numbers follow the levels of the grammar.
+// How tightly an expression binds, from the loosest. The numbers follow the levels of the grammar.
 enum Level { kComparison, kSum, kProduct, kUnary, kPowerLevel, kAtom };
 
 struct Syntax {
@@ -278,10 +280,10 @@ std::string literal_text(const Expr& expr) {
 bool is_literal(const Expr& expr) { return expr.kind == ExprKind::kInt || expr.kind == ExprKind::kFloat; }
 
 bool is_negative_literal(const Expr& expr) {
-  return is_literal(expr) && expr.value < 0;  // the sign bit of a binary64, too
+  return is_literal(expr) && expr.value < 0;  // the sign bit of a binary64 as well
 }
 
-// What is still to be printed: text, or an expression that gets brackets when it binds more loosely than `level`.
+// Pending output: text, or an expression that gets brackets if it binds more loosely than `level`.
 struct Piece {
   std::string_view text;
   ExprId expr;
@@ -292,7 +294,7 @@ class Printer {
  public:
   Printer(const ExprTable& table, const Interner& strings) : table_(table), strings_(strings) {}
 
-  // With a stack of its own: trees built by passes may be deep.
+  // Uses its own stack, because trees built by passes may be deep.
   std::string print(ExprId id) {
     pending_.push_back({"", id, kComparison});
     while (!pending_.empty()) {
@@ -308,7 +310,7 @@ class Printer {
   void push(std::string_view text) { pending_.push_back({text, ExprId(), kComparison}); }
   void push(ExprId id, Level level) { pending_.push_back({"", id, level}); }
 
-  // Appends brackets where `own` is too loose for the place.
+  // Appends brackets if `own` is too loose for the place.
   void open(Level own, Level needed) {
     if (own >= needed) return;
     out_ += '(';
@@ -345,7 +347,7 @@ class Printer {
     }
   }
 
-  // A positive literal right behind the sign would be read as a negative one.
+  // A positive literal right after the sign would be read as a negative one.
   void print_negated(ExprId operand) {
     const Expr& expr = table_[operand];
     const bool reads_as_literal = is_literal(expr) && !is_negative_literal(expr);

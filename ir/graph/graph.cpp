@@ -198,9 +198,9 @@ Arg Graph::copy_arg(const Graph& from, ArgIndex index, const IdMap<NodeId, NodeI
   const Arg arg = from.pool_.arg(index);
   if (arg.is(ArgKind::kNode)) {
     const NodeId to = mapped[arg.as_node()];
-    FXOPT_CHECK(to.is_valid() || &from == this, "an argument that is copied is %" +
+    FXOPT_CHECK(to.is_valid() || &from == this, "an argument to be copied, %" +
                                                     std::string(from.name_of(arg.as_node())) +
-                                                    " of another graph, and nothing is mapped to it");
+                                                    ", is of another graph and has no mapping");
     return Arg::node(to.is_valid() ? to : arg.as_node());
   }
   if (arg.is(ArgKind::kValue) && &from != this) {
@@ -346,13 +346,13 @@ void Graph::move_before(NodeId id, NodeId before) {
 }
 
 void Graph::set_schedule(std::span<const NodeId> order) {
-  FXOPT_CHECK(order.size() == live_, "a schedule of another number of nodes");
+  FXOPT_CHECK(order.size() == live_, "the schedule has another number of nodes");
   positions_.assign(nodes_.size(), static_cast<uint32_t>(live_));
   for (size_t i = 0; i < order.size(); ++i) {
     const NodeId id = order[i];
-    FXOPT_CHECK(!nodes_[id.index()].erased && positions_[id.index()] == live_, "a schedule with a node twice");
+    FXOPT_CHECK(!nodes_[id.index()].erased && positions_[id.index()] == live_, "a node is scheduled twice");
     for_each_input(id, [&](NodeId input) {
-      FXOPT_CHECK(positions_[input.index()] < live_, "a schedule with a node before its input");
+      FXOPT_CHECK(positions_[input.index()] < live_, "a node is scheduled before its input");
     });
     positions_[id.index()] = static_cast<uint32_t>(i);
     links_[id.index()] = {i > 0 ? order[i - 1] : NodeId(), i + 1 < order.size() ? order[i + 1] : NodeId()};

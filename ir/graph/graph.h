@@ -29,11 +29,11 @@ struct ControlDep {
   bool operator==(const ControlDep&) const = default;
 };
 
-// Fields few nodes have.
+// Fields that few nodes have.
 struct NodeExtra {
-  std::optional<TagVerdict> verdict;       // of the tag
-  std::optional<TagVerdict> mark_verdict;  // of the mark of a first partition (ir/step/marks.h)
-  std::optional<TagSource> tag_source;     // nothing: the tag is of the program that made the graph
+  std::optional<TagVerdict> verdict;       // the tag's
+  std::optional<TagVerdict> mark_verdict;  // the mark's, of a first partition (ir/step/marks.h)
+  std::optional<TagSource> tag_source;     // nothing: the maker of the graph wrote the tag
   std::vector<Origin> origins;
   std::vector<ControlDep> control;
   std::optional<StringId> stream;
@@ -47,7 +47,8 @@ struct NodeExtra {
   std::string unknown;  // unknown fields of a newer schema, serialized
 };
 
-// One node. Passes read it; Graph's functions write what has invariants (inputs, order, names), passes write the rest.
+// One node. Passes may read all of it. Graph's functions write fields with invariants (inputs,
+// order, names), passes write the others.
 struct Node {
   NodeKind kind = NodeKind::kUnspecified;
   Phase phase = Phase::kUnspecified;
@@ -65,11 +66,12 @@ struct Node {
   RegionId region;
   SourceId source;
   ExtraId extra;
-  uint32_t phase_markers = 0;  // of marker_bit()
+  uint32_t phase_markers = 0;  // bits of marker_bit()
   uint64_t uid = 0;
   int64_t seq_nr = 0;
 
-  // Takes over when the other runs and where it comes from: phase, sequence number, module path, region, source.
+  // Takes over the place in the step and the origin: phase, sequence number, module path, region,
+  // source.
   void take_context(const Node& other) {
     phase = other.phase;
     phase_markers = other.phase_markers;
@@ -83,9 +85,9 @@ struct Node {
 
   bool is_call() const { return kind == NodeKind::kCallFunction; }
   bool has(PhaseMarker marker) const { return (phase_markers & marker_bit(marker)) != 0; }
-  // It reads the attribute that its target names, or calls it.
+  // True if its target names an attribute that it reads or calls.
   bool names_attribute() const { return kind == NodeKind::kGetAttr || kind == NodeKind::kCallModule; }
-  // A call, also one of a method or a module.
+  // True for a call of a function, a method or a module.
   bool runs() const {
     return kind != NodeKind::kPlaceholder && kind != NodeKind::kGetAttr && kind != NodeKind::kOutput;
   }
@@ -96,18 +98,19 @@ struct Use {
   NodeId input;
   NodeId user;
   ArgIndex slot;
-  UseId next;  // of the same input
+  UseId next;  // next use of the same input
   UseId prev;
 };
 
-// One FX graph: nodes in schedule order. Every input is expected to stand before its user; a file may break that, which
-// the verifier reports and passes are never given.
+// One FX graph: nodes in schedule order. Every input is expected before its users. A file may
+// violate this, which the verifier reports; passes never get such a graph.
 //
-// Ids are never reused. An erased node leaves a tombstone. All edits of inputs, order and names go through
-// this class, which alone keeps the use-lists.
+// Ids are never reused. An erased node leaves a tombstone. All edits of inputs, order and names go
+// through this class, which alone keeps the use-lists.
 class Graph {
  public:
-  // By Module::add_graph(), which gives the id; without an id, a graph beside those of the module.
+  // Called by Module::add_graph(), which supplies the id. Without an id: a graph outside the
+  // module's.
   Graph(Module& module, StringId name, GraphId id = GraphId()) : name_(name), id_(id), module_(&module) {}
   Graph& operator=(const Graph&) = delete;
 
@@ -135,12 +138,12 @@ class Graph {
   const Pool& pool() const { return pool_; }
   Pool& pool() { return pool_; }
   std::string_view name_of(NodeId id) const;
-  const Op& op(NodeId id) const;            // description of the target; opaque for what is not a call
-  const Value& value(NodeId id) const;      // the absent value when there is none
-  const NodeExtra* extra(NodeId id) const;  // nullptr when the node has none
+  const Op& op(NodeId id) const;            // the target's description; opaque if no call
+  const Value& value(NodeId id) const;      // the absent value if none is recorded
+  const NodeExtra* extra(NodeId id) const;  // nullptr if the node has none
   NodeExtra& mutable_extra(NodeId id);      // made on demand
-  NodeId find(StringId name) const;         // invalid when there is no live node of that name
-  NodeId output() const;                    // the last output node; invalid when there is none
+  NodeId find(StringId name) const;         // invalid if no live node has that name
+  NodeId output() const;                    // the last output node; invalid if none exists
 
   // Schedule order.
   class Iterator {
@@ -178,69 +181,75 @@ class Graph {
   NodeId last() const { return last_; }
   NodeId next(NodeId id) const { return links_[id.index()].next; }
   NodeId prev(NodeId id) const { return links_[id.index()].prev; }
-  // Place in the schedule, from 0 without gaps. O(1); the first call after a change of order costs O(nodes). That call
-  // fills a cache: position() and users() of one const graph are safe from several threads only after one call of
-  // position() since the last change.
+  // Place in the schedule, from 0 without gaps. O(1); the first call after a change of order costs
+  // O(nodes) and fills a cache. So position() and users() of one const graph are safe from several
+  // threads only after one call of position() since the last change.
   uint32_t position(NodeId id) const;
 
   // Inputs: each distinct node among args and kwargs, in order of first appearance. O(arguments).
   std::vector<NodeId> inputs(NodeId id) const;
-  // Calls visit(NodeId input) for every edge, in argument order, repeats included. O(arguments), allocates nothing.
+  // Calls visit(NodeId input) for every edge, in argument order, with repeats. O(arguments),
+  // allocates nothing.
   template <class Visit>
   void for_each_input(NodeId id, Visit&& visit) const {
     visit_edges(nodes_[id.index()].args, visit);
     visit_edges(nodes_[id.index()].kwargs, visit);
   }
-  // The edges of a node in argument order, repeats included. O(arguments).
+  // The edges of a node in argument order, with repeats. O(arguments).
   std::vector<UseId> edges(NodeId id) const;
-  // Users: each distinct node that reads `id`, in schedule order. O(k log k) for k uses. Asks position().
+  // Users: each distinct node that reads `id`, in schedule order. O(k log k) for k uses. Calls
+  // position().
   std::vector<NodeId> users(NodeId id) const;
   bool has_users(NodeId id) const { return use_heads_[id.index()].first.is_valid(); }
   uint32_t num_uses(NodeId id) const { return use_heads_[id.index()].count; }
-  // Uses in the order they were made, which may be any order: for questions whose answer does not depend on it.
+  // Uses in order of their creation, which is arbitrary: only for results that do not depend on it.
   UseId first_use(NodeId id) const { return use_heads_[id.index()].first; }
   const Use& use(UseId id) const { return uses_[id.index()]; }
 
-  // Call arguments by position; `positional` beyond the end gives nullptr, as does a keyword that is not there.
+  // Call arguments by position or keyword; nullptr beyond the end, or if the keyword is missing.
   const Arg* arg(NodeId id, size_t positional) const;
   const Arg* kwarg(NodeId id, std::string_view name) const;
   // A metadata entry of a node.
   const Arg* meta_entry(NodeId id, std::string_view key) const;
 
   // -- building and editing
-  // Appends a node without arguments. The name must be free (check with find()); the uid is taken as given, and the
-  // module's counter moves beyond it.
+  // Appends a node without arguments. The name must be free (check with find()). The uid is taken
+  // as given, and the module's counter moves beyond it.
   NodeId add_node(NodeKind kind, StringId name, TargetId target, uint64_t uid);
   // A new node before `before` (invalid: at the end): fresh uid, name from `base` by fresh_name().
   NodeId insert_node(NodeId before, NodeKind kind, std::string_view base, TargetId target);
-  // A copy of `original` before `before`: same target, arguments (edges go through `mapped`, where that is valid),
-  // keyword arguments, own metadata, phase, module path, source, region, value with the same storages. New uid, name
-  // from `base`. Tag, verdict, origins, remarks are not copied. O(size of the node).
+  // A copy of `original` before `before`: same target, arguments (edges go through `mapped` if it
+  // has the node), keyword arguments, own metadata, phase, module path, source, region, and value
+  // with the same storages. New uid, name from `base`. Does not copy tag, verdict, origins and
+  // remarks. O(size of the node).
   NodeId clone_node(NodeId original, NodeId before, std::string_view base, const IdMap<NodeId, NodeId>& mapped);
-  // What clone_node() copies besides the arguments, from a node of a graph of the same module. `edit` sees the tensors
-  // of a value from another graph.
+  // Copies everything that clone_node() copies besides the arguments, from a node of a graph of the
+  // same module. `edit` is called with the tensors of a value from another graph.
   void copy_fields(
       const Graph& from, NodeId original, NodeId to, const Pool::TensorEdit& edit = [](Tensor&) {});
-  // Copies of arguments of a graph of the same module, into pool(). Edges go through `mapped`, which must know every
-  // input where `from` is another graph.
+  // Copies arguments of a graph of the same module into pool(). Edges go through `mapped`, which
+  // must have every input if `from` is another graph.
   ArgRange copy_args(const Graph& from, ArgRange range, const IdMap<NodeId, NodeId>& mapped);
-  // Gives a node its arguments: ranges already in pool(), whose kNode arguments become edges. Old edges go.
+  // Sets a node's arguments to ranges already in pool(), whose kNode arguments become edges.
+  // Removes the old edges.
   void set_args(NodeId id, ArgRange args, ArgRange kwargs);
-  // Lets one edge read another node.
+  // Makes one edge read another node.
   void set_use(UseId use, NodeId input);
-  // Every edge to `from` reads `to` instead.
+  // Makes every edge to `from` read `to` instead.
   void replace_all_uses(NodeId from, NodeId to);
   void move_before(NodeId id, NodeId before);
-  // Puts the nodes in this order, which names each of them once and has every input before its users. Whether anything
-  // else forbids it, DependenceMap::violation() says. O(nodes + edges).
+  // Puts the nodes in this order, which names each once and has every input before its users. Other
+  // constraints are checked by DependenceMap::violation(). O(nodes + edges).
   void set_schedule(std::span<const NodeId> order);
-  // Takes out a node that has no users. Control dependencies on it stay recorded; prune_control() rewires them.
+  // Removes a node that has no users. Control dependencies on it stay recorded; prune_control()
+  // rewires them.
   void erase(NodeId id);
   void rename(NodeId id, StringId name);
-  // Control dependencies on erased nodes become dependencies on what those waited for. O(control dependencies). Called
-  // by the pass manager after each pass.
+  // Replaces control dependencies on erased nodes by dependencies on the nodes that those waited
+  // for. Called by the pass manager after each pass. O(control dependencies).
   void prune_control();
-  // A name no node of this graph has: `base` itself when free, else base_1, base_2, ... by the module's counters.
+  // A name that no node of this graph has: `base` itself if free, else base_1, base_2, ... by the
+  // module's counters.
   StringId fresh_name(std::string_view base);
   // Replaces the metadata of a node; the range is in pool().
   void set_meta(NodeId id, ArgRange entries) { nodes_[id.index()].meta = entries; }
@@ -248,7 +257,7 @@ class Graph {
  private:
   friend class Module;
   Graph(const Graph&) = default;
-  // For Module::clone(): `module` is the copy of the original's.
+  // Used by Module::clone(): `module` is the copy of the original's.
   Graph(const Graph& original, Module& module) : Graph(original) { module_ = &module; }
 
   struct Links {

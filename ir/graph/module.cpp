@@ -233,7 +233,7 @@ void Module::rename_graphs(const IdMap<StringId, StringId>& names) {
 void Module::remove_graphs(const std::vector<GraphId>& ids) {
   if (ids.empty()) return;
   for (const GraphId id : ids) {
-    FXOPT_CHECK(has_graph(id), "a graph that is not there is taken out");
+    FXOPT_CHECK(has_graph(id), "a graph that does not exist is removed");
     graph_index_[graph(id).name()] = GraphId();
     graphs_[id.index()].reset();
   }

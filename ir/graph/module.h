@@ -20,43 +20,43 @@
 
 namespace fxopt {
 
-// What a call names, with the description passes ask.
+// A call's target, with the operator description that passes use.
 struct Target {
   StringId name;
   const Op* op = nullptr;  // never null
 };
 
-// Graphs with the strings, symbols, storages, groups, constants and counters they share. The first graph in order is the
-// main one.
+// Graphs with the strings, symbols, storages, groups, constants and counters they share. The first
+// graph in order is the main one.
 class Module {
  public:
   Module();
   Module& operator=(const Module&) = delete;
 
-  // A deep copy with the same ids in every table: it prints the same bytes, and neither sees edits of the other.
-  // O(size of the module).
+  // A deep copy with the same ids in every table: it prints the same bytes, and neither sees edits
+  // of the other. O(size of the module).
   std::unique_ptr<Module> clone() const;
 
   // -- shared tables
   Interner strings;
   ExprTable exprs;
-  Pool pool;  // of the module's own records and metadata
+  Pool pool;  // holds the module's own records and metadata
 
   StringId intern(std::string_view text) { return strings.intern(text); }
   std::string_view text(StringId id) const { return id.is_valid() ? strings[id] : std::string_view(); }
 
   DimsId dims(const std::vector<Dim>& dims);
   const std::vector<Dim>& dims(DimsId id) const { return dims_[id.index()]; }
-  // Row-major strides of `sizes` (a size below 1 counts as 1, as in the framework); symbolic sizes give symbolic
-  // strides.
+  // Row-major strides of `sizes` (a size below 1 counts as 1, as in the framework). Symbolic sizes
+  // give symbolic strides.
   DimsId contiguous_strides(DimsId sizes);
 
   TargetId target(std::string_view name);
   const Target& target(TargetId id) const { return targets_[id.index()]; }
-  // Invalid when nothing in the module names it: ask once, then compare ids.
+  // Invalid if nothing in the module names it: ask once, then compare ids.
   TargetId find_target(std::string_view name) const;
   size_t num_targets() const { return targets_.size(); }
-  // Looks op_schemas up again for every target; call after they changed.
+  // Looks op_schemas up again for every target. Call it after they changed.
   void resolve_targets();
 
   SourceId source(const Source& source);
@@ -69,29 +69,30 @@ class Module {
   // -- storages: a dense id in memory, a 64-bit id in files
   StorageId add_storage(StorageRecord record);  // record.id must be new
   StorageId fresh_storage(Integer bytes, StringId device);
-  StorageId find_storage(uint64_t id) const;  // invalid when there is none
+  StorageId find_storage(uint64_t id) const;  // invalid if none exists
   const StorageRecord& storage(StorageId id) const { return storages_[id.index()]; }
   size_t num_storages() const { return storages_.size(); }
 
-  // -- graphs: ids are never reused, a graph taken out leaves a hole among them
+  // -- graphs: ids are never reused, a removed graph leaves a hole among them
   Graph& add_graph(StringId name);  // last in order; the name must be free
-  // The graphs that are there, in the order of the file. Valid until a graph is added or removed.
+  // The present graphs, in the order of the file. Valid until a graph is added or removed.
   const std::vector<GraphId>& graphs() const { return order_; }
   size_t num_graphs() const { return order_.size(); }
   size_t num_graph_ids() const { return graphs_.size(); }  // ids are below this
-  size_t num_nodes() const;                                // of all graphs. O(graphs)
+  size_t num_nodes() const;                                // summed over graphs. O(graphs)
   bool has_graph(GraphId id) const { return id.index() < graphs_.size() && graphs_[id.index()] != nullptr; }
   Graph& graph(GraphId id) { return *graphs_[id.index()]; }
   const Graph& graph(GraphId id) const { return *graphs_[id.index()]; }
-  GraphId find_graph(StringId name) const;  // invalid when there is none
-  // Gives graphs other names, by their old ones, and all that names them: attributes, arguments, owners, invocations,
-  // symbols, origins. Names must differ afterwards. O(size of the module).
+  GraphId find_graph(StringId name) const;  // invalid if none exists
+  // Renames graphs, from old to new names, and everything that names them: attributes, arguments,
+  // owners, invocations, symbols, origins. Names must differ afterwards. O(size of the module).
   void rename_graphs(const IdMap<StringId, StringId>& names);
-  // Takes graphs out, but not all. What names them elsewhere (attributes, arguments, invocations) is the caller's to
-  // change; the counters of names they had go with them. O(graphs + counters).
+  // Removes graphs, but not all. The caller must change other references to them (attributes,
+  // arguments, invocations). Also removes the counters of names in these graphs.
+  // O(graphs + counters).
   void remove_graphs(const std::vector<GraphId>& ids);
-  // Puts `by`, graphs of this module, in this order where `old` is, which is taken out: how the graph that a partitioner
-  // splits becomes forward and backward. O(graphs + counters).
+  // Removes `old` and puts `by`, graphs of this module, in its place, in this order. A partitioner
+  // replaces the graph it splits by forward and backward in this way. O(graphs + counters).
   void replace_graph(GraphId old, const std::vector<GraphId>& by);
   Graph& main() { return graph(order_.front()); }
   const Graph& main() const { return graph(order_.front()); }
@@ -122,10 +123,10 @@ class Module {
 
   uint64_t fresh_uid() { return next_uid++; }
 
-  // The next suffix Graph::fresh_name tries for `base` in `graph`, a graph of this module.
+  // The next suffix that Graph::fresh_name tries for `base` in `graph`, a graph of this module.
   uint64_t& name_counter(const Graph& graph, std::string_view base);
 
-  // As files keep a counter: by the graph's place in order.
+  // A counter as files record it: by the graph's place in order.
   struct PlacedCounter {
     uint32_t graph;
     std::string_view base;
@@ -134,7 +135,7 @@ class Module {
   std::vector<PlacedCounter> placed_counters() const;  // sorted by graph and base. O(graphs + counters)
 
  private:
-  // A member that a copy of its owner begins without.
+  // A member that a copy of its owner does not copy.
   template <class T>
   struct NotCopied : T {
     NotCopied() = default;
@@ -158,7 +159,7 @@ class Module {
   std::unordered_multimap<uint64_t, uint32_t> placement_index_;
   std::deque<StorageRecord> storages_;
   std::unordered_map<uint64_t, StorageId> storage_index_;
-  NotCopied<std::vector<std::unique_ptr<Graph>>> graphs_;  // by id, null where one was taken out
+  NotCopied<std::vector<std::unique_ptr<Graph>>> graphs_;  // by id, null for a removed graph
   std::vector<GraphId> order_;
   IdMap<StringId, GraphId> graph_index_;
 };

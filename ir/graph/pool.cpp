@@ -81,7 +81,7 @@ Value Pool::copy_children(const Pool& from, Value value, const TensorEdit& edit)
     const std::span<const StringId> keys = from.keys(value);
     value.keys = append_keys(std::vector<StringId>(keys.begin(), keys.end()));
   }
-  std::vector<Value> children;  // of the copy; their own children come first
+  std::vector<Value> children;  // children of the copy; their own children come first
   for (uint32_t i = 0; i < value.count; ++i) {
     children.push_back(copy_children(from, from.value(ValueId(value.first + i)), edit));
   }

@@ -13,8 +13,8 @@
 
 namespace fxopt {
 
-// Storage for arguments and values. Children of a list, a tuple, a dict stand contiguously; nothing is ever removed
-// while the pool lives, so ranges and ids stay good.
+// Storage for arguments and values. Children of a list, a tuple or a dict are contiguous. Nothing
+// is removed while the pool lives, so ranges and ids stay valid.
 class Pool {
  public:
   const Arg& arg(ArgIndex index) const { return args_[index.index()]; }
@@ -23,16 +23,16 @@ class Pool {
   ArgRange append(std::span<const Arg> items);
   size_t num_args() const { return args_.size(); }
 
-  // Of a node without a recorded value there is none: an InternalError.
+  // Throws InternalError for a node without a recorded value.
   const Value& value(ValueId id) const {
-    FXOPT_CHECK(id.is_valid(), "nothing is recorded");
+    FXOPT_CHECK(id.is_valid(), "no value is recorded");
     return values_[id.index()];
   }
   std::span<const Value> children(const Value& value) const {
     return std::span(values_).subspan(value.first, value.count);
   }
   const Tensor& tensor(const Value& value) const {
-    FXOPT_CHECK(value.kind == ValueKind::kTensor, "no tensor");
+    FXOPT_CHECK(value.kind == ValueKind::kTensor, "the value is no tensor");
     return tensors_[value.first];
   }
   Tensor& tensor(const Value& value) { return tensors_[value.first]; }
@@ -45,19 +45,19 @@ class Pool {
   uint32_t append_tensor(const Tensor& tensor);
   uint32_t append_keys(std::span<const StringId> keys);
   Value tensor_value(const Tensor& tensor);
-  // A deep copy of a value of `from`, which may be this pool; `edit` is called with every tensor of the copy, depth
-  // first in order. O(size of the value).
+  // A deep copy of a value of `from`, which may be this pool. `edit` is called with every tensor of
+  // the copy, depth first in order. O(size of the value).
   using TensorEdit = std::function<void(Tensor&)>;
   ValueId copy_value(const Pool& from, ValueId id, const TensorEdit& edit);
 
-  // Serialized unknown fields beside an argument or a value; empty when there are none.
+  // Serialized unknown fields beside an argument or a value; empty if it has none.
   const std::string& arg_unknown(ArgIndex index) const;
   const std::string& value_unknown(ValueId id) const;
   // Marks the item and keeps the bytes. The item must already be in the pool.
   void set_arg_unknown(ArgIndex index, std::string bytes);
   void set_value_unknown(ValueId id, std::string bytes);
 
-  // Arguments of this kind, which names something, take the other names. O(arguments + values).
+  // Replaces names in arguments of this kind, whose payload is a name. O(arguments + values).
   void rename(ArgKind kind, const IdMap<StringId, StringId>& names);
 
  private:

@@ -14,14 +14,16 @@
 #include "ir/graph/ids.h"
 #include "ir/graph/types.h"
 
-// The parts of a module that are records rather than tables: plain structs whose visit() names their fields once. The
-// protobuf mapping, the text form, equality and the completeness test against the schema all walk visit(), so a field
-// added here and in fxgraph.proto is carried everywhere. Field names are those of the schema.
+// The parts of a module that are records rather than tables: plain structs whose visit() names
+// their fields once. The protobuf mapping, the text form, equality and the completeness test
+// against the schema all walk visit(), so a field added here and in fxgraph.proto is carried
+// everywhere. Field names are those of the schema.
 //
-// A visitor is called as field(name, member) and decides by the member's type: bool, int64_t, uint64_t, uint32_t,
-// std::string (raw bytes), StringId (invalid = absent), ExprField, Integer, an enumeration, std::optional or
-// std::vector of these, a nested record, ValueId (a tensor in the owner's pool) or MetaRange (entries in the owner's
-// pool). `unknown` holds unknown fields of a newer schema as serialized bytes.
+// A visitor is called as field(name, member) and decides by the member's type: bool, int64_t,
+// uint64_t, uint32_t, std::string (raw bytes), StringId (invalid = absent), ExprField, Integer, an
+// enumeration, std::optional or std::vector of these, a nested record, ValueId (a tensor in the
+// owner's pool) or MetaRange (entries in the owner's pool). `unknown` holds unknown fields of a
+// newer schema as serialized bytes.
 
 namespace fxopt {
 
@@ -49,12 +51,12 @@ struct Integer {
   bool operator==(const Integer&) const = default;
 };
 
-// Metadata entries in the pool of whoever owns the record: key (kString), value, key, value, ...
+// Metadata entries in the pool of the record's owner: key (kString), value, key, value, ...
 struct MetaRange {
   ArgRange range;
 };
 
-// What made the module.
+// The producer of the module.
 struct Producer {
   static constexpr const char* kMessage = "Producer";
   StringId tool;
@@ -180,7 +182,7 @@ struct Stream {
   FXOPT_FIELDS(name, device, priority)
 };
 
-// Which rank was traced.
+// The rank that was traced.
 struct RankContext {
   static constexpr const char* kMessage = "RankContext";
   std::optional<int64_t> rank;
@@ -189,7 +191,7 @@ struct RankContext {
   FXOPT_FIELDS(rank, world_size)
 };
 
-// What became of a tag: by which rule, in which pass.
+// The outcome of a tag, with the rule and the pass that decided about it.
 struct TagVerdict {
   static constexpr const char* kMessage = "TagVerdict";
   Verdict verdict = Verdict{};
@@ -199,11 +201,11 @@ struct TagVerdict {
   FXOPT_FIELDS(verdict, rule, pass)
 };
 
-// Who wrote a tag, where it is not the program that made the graph.
+// The writer of a tag, if it is not the program that made the graph.
 struct TagSource {
   static constexpr const char* kMessage = "TagSource";
-  StringId pass;           // a tagger, by its policy; invalid: whoever wrote the tag that was taken over
-  bool is_copied = false;  // taken over from a node that this one stands for
+  StringId pass;           // a tagger, by its policy; invalid: the writer of the copied tag
+  bool is_copied = false;  // copied from a node that this one stands for
   std::string unknown;
   bool operator==(const TagSource&) const = default;
   FXOPT_FIELDS(pass, is_copied)
@@ -221,7 +223,8 @@ struct ProvedStep {
   FXOPT_FIELDS(pass, version, verdict, laws, why)
 };
 
-// What was proved of the module since it was read. It says nothing of a module whose name, computed anew, is not `computes`.
+// The proofs about the module since it was read. They say nothing about a module whose recomputed
+// name is not `computes`.
 struct Certificate {
   static constexpr const char* kMessage = "Certificate";
   StringId computes;
@@ -267,7 +270,7 @@ struct Source {
   FXOPT_FIELDS(file, line, function, code)
 };
 
-// Where a bucketing plan put a collective.
+// A bucketing plan's place for a collective.
 struct Bucket {
   static constexpr const char* kMessage = "Bucket";
   StringId id;
@@ -278,7 +281,7 @@ struct Bucket {
   FXOPT_FIELDS(id, plan_fqns, direction, position)
 };
 
-// Why a pass did not do something.
+// The reason for which a pass left something undone.
 struct Remark {
   static constexpr const char* kMessage = "Remark";
   StringId pass;
@@ -288,7 +291,7 @@ struct Remark {
   FXOPT_FIELDS(pass, code, text)
 };
 
-// Which draws of which slot a random node takes.
+// The draws of a slot that a random node takes.
 struct RngUse {
   static constexpr const char* kMessage = "RngUse";
   StringId slot;
@@ -313,7 +316,7 @@ struct ErasedNode {
   std::optional<TagVerdict> verdict;
   StringId pass;
   std::vector<Origin> origins;
-  bool is_mark = false;  // the entry is of the mark; `tag` is none then
+  bool is_mark = false;  // the entry is about the mark; `tag` is then none
   std::optional<TagSource> tag_source;
   std::string unknown;
   FXOPT_FIELDS(graph, uid, name, target, tag, verdict, pass, origins, is_mark, tag_source)
@@ -369,7 +372,7 @@ struct SubclassLayout {
   FXOPT_FIELDS(type, side, first, count, attributes, meta)
 };
 
-// An object carried without being understood.
+// An object that is carried without being understood.
 struct OpaqueRecord {
   static constexpr const char* kMessage = "Opaque";
   StringId type;
@@ -379,7 +382,7 @@ struct OpaqueRecord {
   FXOPT_FIELDS(type, text, payload)
 };
 
-// What a get_attr target names.
+// The object that a get_attr target names.
 struct Attribute {
   static constexpr const char* kMessage = "Attribute";
   StringId path;
@@ -390,7 +393,7 @@ struct Attribute {
   FXOPT_FIELDS(path, constant, graph, opaque)
 };
 
-// Where an invocation reads an input.
+// The source of an invocation's input.
 struct Binding {
   static constexpr const char* kMessage = "Binding";
   uint32_t input = 0;

@@ -19,7 +19,7 @@ class Subgraphs {
       is_subgraph_[id.index()] = graph.owner.is_valid() || graph.kind == GraphKind::kSubgraph;
       is_open = is_open || (id != module.main().id() && !is_subgraph_[id.index()]);
     }
-    if (!is_open) return;  // each says what it is
+    if (!is_open) return;  // each is marked or owned
     for (const GraphId id : module.graphs()) {
       for (const StringId name : named_graphs(module.graph(id))) mark(name);
     }
@@ -37,7 +37,7 @@ class Subgraphs {
   std::vector<bool> is_subgraph_;
 };
 
-// By the first placeholder that is it; nowhere, where there is none.
+// Defines the symbol by the first placeholder that has it as its value; nowhere if none does.
 void define_again(const Graph& graph, Symbol& symbol) {
   symbol.graph = symbol.node = StringId();
   symbol.key_path.clear();
@@ -59,7 +59,7 @@ std::vector<GraphId> top_level_graphs(const Module& module) {
   const Subgraphs subgraphs(module);
   std::vector<GraphId> graphs;
   for (const GraphId id : module.graphs()) {
-    if (id == module.main().id() || !subgraphs.contains(id)) graphs.push_back(id);  // main runs, whatever names it
+    if (id == module.main().id() || !subgraphs.contains(id)) graphs.push_back(id);  // main always runs
   }
   return graphs;
 }

@@ -6,8 +6,8 @@
 
 namespace fxopt {
 
-// The enumerations of the exchange format. Numbers are those of schemas/fxgraph.proto (a test compares them), names are
-// what the text form prints.
+// The enumerations of the exchange format. Numbers are those of schemas/fxgraph.proto (a test
+// compares them), names are those of the text form.
 
 template <class E>
 struct EnumName {
@@ -255,7 +255,7 @@ struct EnumNames<Tag> {
   };
 };
 
-// What became of a tag.
+// The outcome of a tag.
 enum class Verdict : uint8_t {
   kNone = 0,
   kHonoured = 1,
@@ -278,7 +278,7 @@ struct EnumNames<Verdict> {
   };
 };
 
-// Whether a pass was proved to leave alone what the module computes.
+// Whether a pass was proved to preserve the results of the module.
 enum class ProofVerdict : uint8_t {
   kNone = 0,
   kProved = 1,
@@ -293,7 +293,8 @@ struct EnumNames<ProofVerdict> {
   };
 };
 
-// What decided about a tag. The list with words, in the order the rules are tried: ir/step/tag_rules.h.
+// The rule that decided about a tag. ir/step/tag_rules.h lists the rules with words, in the order
+// in which they are tried.
 enum class TagRule : uint8_t {
   kNone = 0,
   kBackwardTag = 1,
@@ -488,7 +489,7 @@ struct EnumNames<RngState> {
   };
 };
 
-// The printed name of `value`; empty for a number this build does not know.
+// The printed name of `value`; empty for a number that this build does not know.
 template <class E>
 constexpr std::string_view name_of(E value) {
   for (const EnumName<E>& entry : EnumNames<E>::kAll) {
@@ -506,7 +507,8 @@ constexpr std::optional<E> parse_enum(std::string_view name) {
   return std::nullopt;
 }
 
-// Bytes of one element; 0 for kUnspecified. Packed types (float4_e2m1fn_x2) count the byte that holds the pair.
+// Bytes of one element; 0 for kUnspecified. Packed types (float4_e2m1fn_x2) count the byte that
+// holds the pair.
 constexpr int64_t element_size(DType dtype) {
   switch (dtype) {
     case DType::kUnspecified:

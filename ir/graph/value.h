@@ -10,7 +10,7 @@
 
 namespace fxopt {
 
-// Of a DTensor whose local part a tensor is.
+// A placement of a DTensor. The recorded tensor is the DTensor's local part.
 struct Placement {
   PlacementKind kind = PlacementKind::kReplicate;
   bool has_dim = false;
@@ -33,9 +33,9 @@ struct Tensor {
   DimsId strides;  // invalid for layouts that have none
   Dim offset;
   StringId device;    // invalid: not recorded
-  StorageId storage;  // as the file says; invalid: not recorded. Analyses derive their own, see ir/alias/storages.h
-  StringId mesh;      // of `placements`
-  StringId subclass;  // Python type where it is not a plain tensor
+  StorageId storage;  // as the file records; invalid: not recorded. Analyses derive their own, see ir/alias/storages.h
+  StringId mesh;      // the mesh of `placements`
+  StringId subclass;  // Python type if it is not a plain tensor
   uint32_t placements = 0;  // 0: none, else 1 + index in Module::placements
 };
 
@@ -53,11 +53,11 @@ enum class ValueKind : uint8_t {
   kUnknown,  // an alternative of a newer schema
 };
 
-// What a node produces. Children are ValueIds that stand contiguously in the graph's value pool.
+// A node's result. Children are ValueIds that are contiguous in the graph's value pool.
 struct Value {
   ValueKind kind = ValueKind::kAbsent;
   SymbolType symbol_type = SymbolType::kInt;  // kSymbolic
-  bool has_unknown = false;                   // unknown fields stand beside it, see Graph::value_unknown
+  bool has_unknown = false;                   // has unknown fields, see Graph::value_unknown
   uint32_t first = 0;                         // children: first ValueId; kTensor: index in the graph's tensors;
                                               // kScalar: ArgIndex; kSymbolic: ExprId
   uint32_t count = 0;                         // children

@@ -17,7 +17,8 @@ namespace fxopt {
 namespace {
 
 constexpr std::string_view kControlDeps = "higher_order.control_deps";
-// Metadata that PyTorch leaves to the node in the body and takes off the wrapper, and the same inside of `custom`.
+// Metadata that PyTorch keeps on the node in the body and removes from the wrapper, and the same
+// inside `custom`.
 constexpr std::array<std::string_view, 2> kOfTheBody = {"eager_input_vals", "should_fallback"};
 constexpr std::string_view kCustom = "custom";
 constexpr std::string_view kCustomOfTheBody = "fallback_to_eager";
@@ -30,16 +31,17 @@ std::string body_name(const Graph& graph, std::string_view path) {
   return std::string(graph.module().text(graph.name())) + "." + std::string(path);
 }
 
-// A call, and the inputs it reads, each once in order of first appearance.
+// A call and its inputs, each once in order of first appearance.
 struct Call {
   const Graph* graph;
   NodeId node;
   std::vector<NodeId> inputs;
 };
 
-// Fills `body` with what PyTorch puts around `call`: a placeholder for each input, the call, the output. `outer` are
-// the nodes of `from` whose metadata the placeholders take. Uids are drawn from `fresh_uid`. `mapped` is empty before
-// and after: one table serves all calls of a graph.
+// Fills `body` with the nodes that PyTorch puts around `call`: a placeholder for each input, the
+// call, the output. The placeholders take the metadata of `outer`, nodes of `from`. Uids come from
+// `fresh_uid`. `mapped` must be empty and is empty again afterwards, so that one table serves all
+// calls of a graph.
 void build_body(Graph& body, const Call& call, const Graph& from, std::span<const NodeId> outer,
                 const std::function<uint64_t()>& fresh_uid, IdMap<NodeId, NodeId>& mapped) {
   Module& module = body.module();
@@ -69,7 +71,8 @@ void build_body(Graph& body, const Call& call, const Graph& from, std::span<cons
   body[output].value = body[inner].value;
 }
 
-// `custom` without what stays with the node in the body; `dropped` becomes true when something did.
+// Returns `custom` without the entries that belong to the node in the body. Sets `dropped` if it
+// removed any.
 Arg strip_custom(Graph& graph, const Arg& custom, bool& dropped) {
   const std::span<const Arg> entries = graph.pool().children(custom);
   std::vector<Arg> kept;
@@ -83,7 +86,7 @@ Arg strip_custom(Graph& graph, const Arg& custom, bool& dropped) {
   return Arg::children(ArgKind::kDict, graph.pool().append(kept), custom.type());
 }
 
-// Takes off `node` what stays with the node in the body.
+// Removes the metadata of `node` that belongs to the node in the body.
 void strip_meta(Graph& graph, NodeId node) {
   const std::span<const Arg> view = graph.pool().args(graph[node].meta);
   const std::vector<Arg> entries(view.begin(), view.end());  // the pool may grow
@@ -107,7 +110,7 @@ struct Candidate {
   NodeId call;
   NodeId get_attr;
   GraphId body;
-  NodeId inner;  // of the body
+  NodeId inner;  // a node in the body
   std::vector<NodeId> dependencies;
   std::vector<NodeId> inputs;
 };
@@ -131,7 +134,7 @@ void count_graph_args(const Graph& graph, ArgRange range, IdMap<StringId, uint32
   }
 }
 
-// How often each graph is named by an attribute, an argument, an invocation.
+// Returns how many attributes, arguments and invocations name each graph.
 IdMap<StringId, uint32_t> count_references(const Module& module) {
   IdMap<StringId, uint32_t> counts;
   for (const GraphId id : module.graphs()) {
@@ -194,7 +197,7 @@ class Lowering {
     }
   }
 
-  // The parts of a call whose body has the right outline; is_exact() compares the rest.
+  // Returns the pieces of a call if its body has the right outline. is_exact() compares the rest.
   std::optional<Candidate> find(const Graph& graph, NodeId call) {
     Candidate found;
     found.call = call;
@@ -221,7 +224,8 @@ class Lowering {
     return found;
   }
 
-  // The graph behind a get_attr as raising makes it: bare, right before the call, of a body nothing else names.
+  // Returns the body behind a get_attr if raising would make the same get_attr: bare, right before
+  // the call, and the only reference to its body.
   GraphId body_of(const Graph& graph, const Candidate& found) {
     const Node& node = graph[found.get_attr];
     const std::string path = body_path(graph, found.call);
@@ -243,7 +247,7 @@ class Lowering {
     return body == module_.main().id() ? GraphId() : body;
   }
 
-  // The node's line, but with a uid that is not printed.
+  // The node's line without its uid.
   std::string print_node_alone(const Graph& graph, NodeId node) {
     Graph scratch(module_, graph.name());
     const NodeId copy = scratch.add_node(graph[node].kind, graph[node].name, graph[node].target, 0);
@@ -253,7 +257,7 @@ class Lowering {
     return print_node(scratch, copy);
   }
 
-  // Whether raising would give the same body and the same wrapper.
+  // Whether raising would restore the same body and the same wrapper.
   bool is_exact(const Graph& graph, const Candidate& candidate) {
     const Graph& body = module_.graph(candidate.body);
     const Call call{&body, candidate.inner, body.inputs(candidate.inner)};
@@ -267,7 +271,7 @@ class Lowering {
     return face(body, candidate.inner) == face(graph, candidate.call);
   }
 
-  // What wrapper and wrapped share, as text.
+  // The fields that wrapper and wrapped node share, as text.
   std::string face(const Graph& graph, NodeId node) {
     Graph scratch(module_, graph.name());
     const NodeId copy = scratch.add_node(NodeKind::kCallFunction, module_.intern("x"), module_.target("x"), 0);
@@ -298,12 +302,12 @@ class Lowering {
   Module& module_;
   TargetId control_deps_;
   IdMap<StringId, uint32_t> references_;
-  HashMap<StringId, size_t> attributes_;  // of the graph at hand: path -> place
+  HashMap<StringId, size_t> attributes_;  // path -> index, in the current graph
 };
 
 // -- raising
 
-// A path no attribute of the graph has, for a body whose name is free.
+// Returns a path that no attribute of the graph has, and whose body name is free.
 std::string fresh_path(const Graph& graph, NodeId node, const HashSet<StringId>& taken) {
   const Module& module = graph.module();
   const auto is_taken = [&](const std::string& path) {
@@ -316,7 +320,7 @@ std::string fresh_path(const Graph& graph, NodeId node, const HashSet<StringId>&
   return path;
 }
 
-// `taken`: paths of the graph's attributes. `mapped`: as for build_body().
+// `taken`: paths of the graph's attributes. `mapped`: see build_body().
 void wrap(Graph& graph, NodeId node, HashSet<StringId>& taken, IdMap<NodeId, NodeId>& mapped) {
   Module& module = graph.module();
   const std::string path = fresh_path(graph, node, taken);
@@ -360,7 +364,7 @@ std::string fx_name(std::string_view target, bool is_operator) {
     if (is_word(target[i])) {
       name += static_cast<char>(std::tolower(c));
     } else if (i == 0 || name.empty() || name.back() != '_' || target[i - 1] == '_') {
-      name += '_';  // one for a run of them
+      name += '_';  // one for a run of non-word characters
     }
   }
   if (name.empty()) return "_unnamed";
@@ -374,7 +378,7 @@ ControlDepsResult lower_control_deps(Module& module) {
 
 ControlDepsResult raise_control_deps(Module& module) {
   ControlDepsResult result;
-  const std::vector<GraphId> graphs = module.graphs();  // without the bodies that are added
+  const std::vector<GraphId> graphs = module.graphs();  // without the bodies added below
   for (const GraphId id : graphs) {
     Graph& graph = module.graph(id);
     std::vector<NodeId> held;

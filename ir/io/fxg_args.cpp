@@ -1,4 +1,4 @@
-// The parser's arguments: what stands inside the parentheses of a call and in metadata.
+// Arguments in the parser: the content of a call's parentheses, and metadata.
 
 #include <bit>
 #include <utility>
@@ -83,7 +83,7 @@ std::optional<Arg> TextParser::word_arg(uint32_t depth) {
   return constant;
 }
 
-// The forms word(...).
+// Arguments of the form word(...).
 std::optional<Arg> TextParser::call_arg(uint32_t depth) {
   struct Form {
     std::string_view word;
@@ -166,7 +166,7 @@ std::optional<uint64_t> TextParser::float_bits() {
   return std::bit_cast<uint64_t>(*value);
 }
 
-// Up to `close`, which is left to the caller.
+// Reads up to `close`, which the caller reads.
 std::optional<Arg> TextParser::sequence(ArgKind kind, char close, uint32_t depth) {
   const size_t mark = stack_->mark();
   while (!lexer_.is(close)) {

@@ -76,7 +76,7 @@ void Lexer::advance() {
   if (c == '"') return read_string(begin);
   if (source_.substr(begin, 3) == "...") return set(TokenKind::kEllipsis, begin, begin + 3);
   if (kPunctuation.find(c) != std::string_view::npos) return set(TokenKind::kPunct, begin, begin + 1);
-  set_bad(begin, begin + 1, "this character begins no word of the text form");
+  set_bad(begin, begin + 1, "this character starts no token");
 }
 
 void Lexer::read_number(size_t begin) {
@@ -94,7 +94,7 @@ void Lexer::read_number(size_t begin) {
     while (end < source_.size() && hex_digit(source_[end]) >= 0) ++end;
     return set(TokenKind::kHex, begin, end);
   }
-  if (!digits()) return set_bad(begin, end, "a minus sign needs a number behind it");
+  if (!digits()) return set_bad(begin, end, "a minus sign needs a number after it");
   TokenKind kind = TokenKind::kInteger;
   if (end < source_.size() && source_[end] == '.') {
     kind = TokenKind::kFloat;
@@ -117,7 +117,8 @@ void Lexer::read_string(size_t begin) {
   set(TokenKind::kString, begin, end);
 }
 
-// Behind the string that begins at `begin`; `begin` when it is not closed on its line.
+// Returns the offset after the string that begins at `begin`, or `begin` if it is not closed on its
+// line.
 size_t Lexer::string_end(size_t begin) const {
   for (size_t at = begin + 1; at < source_.size() && source_[at] != '\n'; ++at) {
     if (source_[at] == '"') return at + 1;

@@ -11,37 +11,39 @@
 
 namespace fxopt {
 
-// The bits of the NaN that is written as "nan"; others are written as bits.
+// The bits of the NaN that is written as "nan". Other NaNs are written as bits.
 inline constexpr uint64_t kPlainNan = 0x7ff8000000000000;
 
 enum class TokenKind : uint8_t {
   kEnd,
   kIdentifier,  // [A-Za-z_][A-Za-z0-9_.]*
-  kInteger,     // decimal, with a sign when it is negative
+  kInteger,     // decimal, with a sign if negative
   kFloat,       // decimal with a point or an exponent, or -inf
   kHex,         // 0x and hexadecimal digits
   kString,      // the quotes included
   kEllipsis,    // ...
   kPunct,       // one of ( ) [ ] { } , : = % @ $ + ~ ?
-  kBad,         // anything else; Lexer::problem() says what is wrong
+  kBad,         // anything else; Lexer::problem() names the fault
 };
 
 struct Token {
   TokenKind kind = TokenKind::kEnd;
-  size_t offset = 0;  // of the first byte
+  size_t offset = 0;  // the first byte
   size_t length = 0;
 };
 
-// True when `text` can stand without quotes as the name of a node, a graph or a keyword argument.
+// Whether `text` can be the name of a node, a graph or a keyword argument without quotes.
 bool is_identifier(std::string_view text);
-// True when `text` can stand without quotes after the @ of a tensor.
+// Whether `text` can follow the @ of a tensor without quotes.
 bool is_bare_device(std::string_view text);
 
-// True when `text` can stand without quotes as what a node calls: an identifier that is no word of the grammar there.
+// Whether `text` can be a call's target without quotes: an identifier that is not a word of the
+// grammar there.
 bool is_plain_target(std::string_view text);
 
-// Cuts a text into tokens, one at a time. Never fails: what is no token is kBad, which the parser reports when it meets
-// it, because expressions and device names follow rules of their own and are read from the bytes.
+// Splits a text into tokens, one at a time. Never fails: anything that is no token becomes kBad,
+// and the parser reports it when it reaches it. Expressions and device names have rules of their
+// own and are read from the bytes.
 class Lexer {
  public:
   explicit Lexer(std::string_view source) : source_(source) { advance(); }
@@ -54,16 +56,17 @@ class Lexer {
   bool is_word(std::string_view word) const { return token_.kind == TokenKind::kIdentifier && text() == word; }
 
   void advance();
-  // The byte that begins the next token, without reading it; '\0' at the end.
+  // The first byte of the next token, without reading the token; '\0' at the end.
   char next_byte() const;
-  // Goes back to a token met before.
+  // Returns to a token seen before.
   void rewind(const Token& token);
 
-  // The expression that begins at `offset`: up to the first comma or closing bracket outside parentheses, without the
-  // space around it. The current token becomes the one behind it.
+  // Returns the expression that begins at `offset`. It ends before the first comma or closing
+  // bracket outside parentheses, and surrounding space is removed. The token after it becomes the
+  // current one.
   std::string_view take_expression(size_t offset);
-  // The bare device name right behind the current token (an @), which may be empty. The current token becomes the one
-  // behind it.
+  // Returns the bare device name right after the current token (an @). It may be empty. The token
+  // after it becomes the current one.
   std::string_view take_device();
 
  private:
@@ -75,13 +78,13 @@ class Lexer {
   void set_bad(size_t begin, size_t end, std::string_view problem);
 
   std::string_view source_;
-  size_t position_ = 0;  // behind the current token
+  size_t position_ = 0;  // after the current token
   Token token_;
   std::string_view problem_;
 };
 
-// Line and column of `offset`, counted from 1, the column in bytes, and the line with a caret under it (a window of it
-// when it is long). O(offset).
+// Returns line and column of `offset`, and the line with a caret under it (a window of a long
+// line). Both count from 1, the column in bytes. O(offset).
 Where locate(std::string_view source, size_t offset, const std::string& file);
 
 }  // namespace fxopt

@@ -1,4 +1,4 @@
-// The middle of the parser: nodes, and names of nodes that may be defined further down.
+// Nodes in the parser, and references to nodes that may be defined later.
 
 #include <algorithm>
 #include <utility>
@@ -111,7 +111,7 @@ bool TextParser::return_node() {
 bool TextParser::add_node(StringId name_id, size_t at, const Callee& what) {
   if (graph_->find(name_id).is_valid()) {
     return fail(ErrorCode::kDuplicateName, at, "node " + shown(node_name_) + " is defined twice in this graph",
-                "rename one of them");
+                "rename one");
   }
   if (++nodes_read_ > limits_.max_nodes) {
     return fail(ErrorCode::kLimit, at, "more than " + std::to_string(limits_.max_nodes) + " nodes");
@@ -122,7 +122,7 @@ bool TextParser::add_node(StringId name_id, size_t at, const Callee& what) {
 }
 
 std::optional<TextParser::Callee> TextParser::callee(StringId node_name) {
-  if (!at_word("what the node calls")) return std::nullopt;
+  if (!at_word("a call target")) return std::nullopt;
   const std::string_view word = lexer_.text();
   const size_t at = offset();
   lexer_.advance();
@@ -174,7 +174,7 @@ bool TextParser::call_arguments(NodeArgs& result) {
       const std::optional<std::string_view> key = name();
       if (!key || !expect('=') || !entry(module_->intern(*key))) return false;
     } else if (has_keywords) {
-      return fail_here("a positional argument stands behind a keyword argument");
+      return fail_here("a positional argument follows a keyword argument");
     } else if (!arg(1)) {
       return false;
     }
@@ -233,8 +233,9 @@ bool TextParser::control_dep(ControlDep& dep) {
   return true;
 }
 
-// A name that is not defined yet may be defined further down. Nodes get their ids in the order of the text, so a scan
-// of the rest of the graph for its definitions tells the id; it happens once for each graph that needs it.
+// A name without a definition so far may be defined later in the graph. Nodes get their ids in text
+// order, so a scan of the graph's definitions finds the id. The scan runs at most once for each
+// graph.
 std::optional<NodeId> TextParser::node_reference() {
   const size_t at = offset();
   if (!expect('%')) return std::nullopt;
@@ -252,7 +253,7 @@ std::optional<NodeId> TextParser::node_reference() {
   return found->second.id;
 }
 
-// A definition is, outside of all brackets, a return or a name with : or = behind it.
+// A definition is a `return`, or a name followed by : or =, outside all brackets.
 void TextParser::scan_node_names() {
   scanned_ = true;
   Lexer at = graph_begin_;

@@ -1,4 +1,4 @@
-// The upper half of the parser: files, records, graphs, and the words everything is made of.
+// The upper half of the parser: files, records, graphs, and their words, strings and numbers.
 
 #include "ir/io/fxg_parse.h"
 
@@ -74,7 +74,8 @@ struct GraphFields {
 std::string suggest(std::string_view word, const std::vector<std::string_view>& candidates) {
   if (word.size() > kMaxSuggestedLength) return std::string();
   std::vector<std::string_view> likely;
-  const size_t slack = word.size() / 3 + 1;  // a difference in length that closest_name does not accept any more
+  // closest_name accepts no larger difference in length.
+  const size_t slack = word.size() / 3 + 1;
   for (const std::string_view candidate : candidates) {
     if (candidate.size() <= word.size() + slack && word.size() <= candidate.size() + slack) likely.push_back(candidate);
   }
@@ -122,7 +123,7 @@ bool TextParser::file_header() {
 
 template <class Record>
 bool TextParser::single(std::optional<Record>& slot) {
-  if (slot) return fail(ErrorCode::kDuplicateName, offset(), "this record may stand only once in a file");
+  if (slot) return fail(ErrorCode::kDuplicateName, offset(), "this record may occur only once in a file");
   return record(slot.emplace());
 }
 
@@ -177,12 +178,12 @@ bool TextParser::module_item() {
   }
   std::vector<std::string_view> words;
   for (const Item& item : kItems) words.push_back(item.word);
-  return fail_here(shown(word) + " begins no record and no graph", suggest(word, words));
+  return fail_here(shown(word) + " starts neither a record nor a graph", suggest(word, words));
 }
 
 bool TextParser::module_fields() {
   if (std::exchange(has_module_fields_, true)) {
-    return fail(ErrorCode::kDuplicateName, offset(), "this record may stand only once in a file");
+    return fail(ErrorCode::kDuplicateName, offset(), "this record may occur only once in a file");
   }
   ModuleFields item;
   if (!record(item)) return false;
@@ -207,7 +208,7 @@ bool TextParser::storage() {
 bool TextParser::counters() {
   const size_t at = counters_at_ = offset();
   if (std::exchange(has_counters_, true)) {
-    return fail(ErrorCode::kDuplicateName, at, "this record may stand only once in a file");
+    return fail(ErrorCode::kDuplicateName, at, "this record may occur only once in a file");
   }
   CounterFields item;
   if (!record(item)) return false;
@@ -223,7 +224,7 @@ bool TextParser::counters() {
 }
 
 bool TextParser::carried(std::optional<std::string>& message) {
-  if (message) return fail(ErrorCode::kDuplicateName, offset(), "this message may stand only once in a file");
+  if (message) return fail(ErrorCode::kDuplicateName, offset(), "this message may occur only once in a file");
   message = bytes_literal();
   return message.has_value();
 }
@@ -232,7 +233,7 @@ bool TextParser::finish_module() {
   if (!module_->op_schemas.empty()) module_->resolve_targets();
   if (given_next_uid_.value_or(next_uid_) < next_uid_ ||
       given_next_storage_.value_or(module_->next_storage) < module_->next_storage) {
-    return fail(ErrorCode::kBadValue, counters_at_, "a counter stands at or below a number that is taken",
+    return fail(ErrorCode::kBadValue, counters_at_, "a counter is at or below a number in use",
                 "leave it out to have it derived");
   }
   for (const auto& [key, next] : module_->name_counters) {
@@ -259,8 +260,8 @@ bool TextParser::graph() {
   graph_ = &module_->add_graph(id);
   use_pool(graph_->pool());
   if (!expect('{')) return false;
-  // Empty braces are the fields when another brace follows; a word with a = behind it is a field, anything else an
-  // item.
+  // Empty braces hold fields if another brace follows. A word before = is a field; anything else is
+  // an item.
   const bool has_fields = lexer_.is('}') ? lexer_.next_byte() == '{'
                                          : lexer_.token().kind == TokenKind::kIdentifier && lexer_.next_byte() == '=';
   if (has_fields && (!graph_fields() || !expect('{'))) return false;
@@ -294,7 +295,7 @@ bool TextParser::graph_item() {
   if (word == "return") return return_node();
   const std::vector<std::string_view> words = {"return", "output_spec", "attribute", "subclass_layout"};
   if (std::find(words.begin(), words.end(), word) == words.end()) {
-    return fail_here(shown(word) + " begins no node and no record of a graph", suggest(word, words));
+    return fail_here(shown(word) + " starts neither a node nor a record of a graph", suggest(word, words));
   }
   lexer_.advance();
   if (word == "output_spec") return append(graph_->outputs);
@@ -303,7 +304,8 @@ bool TextParser::graph_item() {
 }
 
 bool TextParser::finish_graph() {
-  // What the scan for later names found must be what was then read; it can differ only in a text that is wrong.
+  // Every node that scan_node_names() found must have been read. Only in a malformed text may one
+  // be missing.
   std::optional<size_t> astray;
   for (const auto& [text, node] : later_nodes_) {
     if (!node.first_use || graph_->find(module_->strings.find(text)) == node.id) continue;
@@ -363,7 +365,7 @@ std::optional<std::string_view> TextParser::string_literal() {
   if (text.find('\\') != std::string_view::npos) {
     std::optional<std::string> unescaped = unquote(lexer_.text());
     if (!unescaped) {
-      fail(ErrorCode::kSyntax, token.offset, "the string holds an escape that has no meaning",
+      fail(ErrorCode::kSyntax, token.offset, "the string holds an unknown escape",
            "write one of \\\" \\\\ \\n \\t \\r \\xNN");
       return std::nullopt;
     }

@@ -19,8 +19,9 @@
 
 namespace fxopt {
 
-// Recursive descent over one text. A function that returns false or nothing has recorded the error, the first of which
-// is the result; nothing is recovered. Nesting is bounded by ReadLimits::max_depth, time is linear in the text.
+// A recursive descent parser for one text. A function that returns false or nothing has recorded an
+// error. The first error is the result; the parser does not recover. Nesting is bounded by
+// ReadLimits::max_depth, time is linear in the text.
 class TextParser {
  public:
   TextParser(std::string_view source, const std::string& file, const ReadLimits& limits);
@@ -44,7 +45,7 @@ class TextParser {
     NodeId id;
     std::optional<size_t> first_use;  // offset in the text
   };
-  struct NodeFields;  // what stands in the braces behind a node
+  struct NodeFields;  // the fields in the braces after a node
 
   // fxg_parse.cpp: the module and its graphs
   bool file_header();
@@ -77,7 +78,7 @@ class TextParser {
   bool undefined_node(std::string_view name, size_t offset);
 
   // fxg_args.cpp: arguments
-  bool arg(uint32_t depth);  // pushes one argument on `stack_`
+  bool arg(uint32_t depth);  // pushes one argument onto `stack_`
   std::optional<Arg> plain_arg(uint32_t depth);
   std::optional<Arg> word_arg(uint32_t depth);
   std::optional<Arg> call_arg(uint32_t depth);
@@ -96,7 +97,8 @@ class TextParser {
   std::optional<Arg> value_arg(uint32_t depth);
   std::optional<uint64_t> float_bits();
   bool meta(ArgRange& entries);
-  bool entry(StringId key);  // of keyword arguments or metadata: pushes the key and the argument behind its separator
+  // Pushes the key and the argument after its separator, of keyword arguments or metadata.
+  bool entry(StringId key);
 
   // fxg_values.cpp: values and expressions
   std::optional<ValueId> value();  // invalid for the absent value
@@ -124,18 +126,20 @@ class TextParser {
 
   // fxg_parse.cpp: words, strings, numbers
   bool expect(char punct);
-  bool at_word(std::string_view what);               // false, with an error, when the current token is no identifier
-  std::optional<std::string_view> string_literal();  // good until the next one is read
+  // False, with an error, unless the current token is an identifier.
+  bool at_word(std::string_view what);
+  std::optional<std::string_view> string_literal();  // valid until the next string is read
   std::optional<std::string> bytes_literal();
-  std::optional<std::string> suffix();     // of unknown fields: empty when there is none
-  std::optional<std::string_view> name();  // an identifier or a string, good until the next string is read
+  std::optional<std::string> suffix();  // unknown fields; empty if absent
+  // An identifier or a string; valid until the next string is read.
+  std::optional<std::string_view> name();
   std::optional<StringId> interned();
   template <std::integral T>
   std::optional<T> integer();
   template <class E>
   std::optional<E> enumerator(std::string_view what);
   bool check_depth(uint32_t depth);
-  bool check_length(size_t bytes);  // of the current token's text
+  bool check_length(size_t bytes);  // checks the length of the current token's text
 
   // fields of records, see ir/graph/records.h
   template <class Record>
@@ -165,20 +169,21 @@ class TextParser {
   Lexer lexer_;
   std::unique_ptr<Module> module_;
   std::optional<Error> error_;
-  std::string unescaped_;  // the last string that had escapes
+  std::string unescaped_;  // the last string with escapes
   Pool* pool_ = nullptr;
   std::optional<ArgStack> stack_;
-  std::unordered_map<std::string_view, ExprId> expressions_;  // parsed before; looked up, never iterated
-  std::vector<Dim> dims_;                                     // of the list being read
+  // Parsed so far; looked up, never iterated.
+  std::unordered_map<std::string_view, ExprId> expressions_;
+  std::vector<Dim> dims_;  // the current list
 
   Graph* graph_ = nullptr;
   Lexer graph_begin_;
-  std::vector<NodeArgs> node_args_;  // of the graph's nodes, set when all nodes are there
+  std::vector<NodeArgs> node_args_;  // the graph's nodes; set after all are read
   std::unordered_map<std::string, LaterNode> later_nodes_;
   bool scanned_ = false;
   std::string node_name_;
 
-  bool may_name_nodes_ = false;  // inside the arguments of a node, but not inside metadata and values
+  bool may_name_nodes_ = false;  // in the arguments of a node, but not in metadata or values
 
   uint64_t nodes_read_ = 0;
   uint64_t expected_uid_ = 0;
@@ -190,9 +195,10 @@ class TextParser {
   bool has_meta_ = false;
 };
 
-// "did you mean 'x'?" for the candidate closest to `word`, or nothing. Long words are not looked for.
+// "did you mean 'x'?" for the candidate closest to `word`, or an empty string. Long words get no
+// suggestion.
 std::string suggest(std::string_view word, const std::vector<std::string_view>& candidates);
-// `text` in quotes for a message, cut when it is long.
+// `text` in quotes for a message, shortened if long.
 std::string shown(std::string_view text);
 
 template <std::integral T>
@@ -335,7 +341,8 @@ bool TextParser::fields(Record& item, char close) {
       if (repeated) return;
       ok = field(member);
       if constexpr (std::is_same_v<Record, Symbol> && std::is_same_v<T, StringId>) {
-        if (candidate == "node" && !member.is_valid()) member = StringId(0);  // has presence: "" is not absent
+        // An optional field: "" is present.
+        if (candidate == "node" && !member.is_valid()) member = StringId(0);
       }
     });
     if constexpr (requires { item.unknown; }) {

@@ -53,7 +53,7 @@ void TextPrinter::carried(std::string_view keyword, const std::optional<std::str
   out_ += '\n';
 }
 
-// Only what the parser would not derive from the nodes and storages.
+// Prints only the counters that the parser would not derive from nodes and storages.
 void TextPrinter::counters() {
   uint64_t next_uid = 0;
   for (const GraphId graph_id : module_.graphs()) {
@@ -283,6 +283,28 @@ void TextPrinter::control(const std::vector<ControlDep>& deps) {
   out_ += ']';
 }
 
+void TextPrinter::call(const Graph& graph, NodeId id) {
+  graph_ = &graph;
+  pool_ = &graph.pool();
+  const Node& node = graph[id];
+  if (is_return(node)) {
+    out_ += "return ";
+    arg(ArgIndex(node.args.first));
+  } else {
+    callee(node);
+    arguments(node);
+  }
+}
+
+void TextPrinter::named_records() {
+  lines("symbol", module_.symbols);
+  lines("process_group", module_.groups);
+  lines("device_mesh", module_.meshes);
+  lines("stream", module_.streams);
+  if (module_.rank) line("rank", *module_.rank);
+  lines("invocation", module_.invocations);
+}
+
 std::string print_text(const Module& module, const TextOptions& options) {
   TextPrinter printer(module, options);
   printer.module();
@@ -301,6 +323,18 @@ std::string print_node(const Graph& graph, NodeId node) {
   TextPrinter printer(graph.module(), TextOptions());
   const NodeId previous = graph.prev(node);
   printer.node(graph, node, previous.is_valid() ? graph[previous].uid + 1 : 0);
+  return printer.take();
+}
+
+std::string print_call(const Graph& graph, NodeId node) {
+  TextPrinter printer(graph.module(), TextOptions());
+  printer.call(graph, node);
+  return printer.take();
+}
+
+std::string print_records_text(const Module& module) {
+  TextPrinter printer(module, TextOptions());
+  printer.named_records();
   return printer.take();
 }
 

@@ -27,7 +27,7 @@ struct IsVectorField : std::false_type {};
 template <class T>
 struct IsVectorField<std::vector<T>> : std::true_type {};
 
-// Whether a field of a record is left out.
+// Whether a field of a record is left out because it has its default value.
 template <class T>
 bool is_default(const T& value) {
   if constexpr (IsOptionalField<T>::value) {
@@ -63,7 +63,7 @@ class Commas {
   bool first_ = true;
 };
 
-// Appends to one string; depth and length of what it prints are bounded by the readers.
+// Appends to one string. The readers bound the depth and length of the content.
 class TextPrinter {
  public:
   TextPrinter(const Module& module, const TextOptions& options)
@@ -72,6 +72,8 @@ class TextPrinter {
   void module();
   void graph(const Graph& graph, uint64_t& next_uid);
   void node(const Graph& graph, NodeId id, uint64_t expected_uid);
+  void call(const Graph& graph, NodeId id);
+  void named_records();
   void version() {
     if (options_.version) out_ += "fxg 0\n";
   }
@@ -92,7 +94,7 @@ class TextPrinter {
     out_.append("0x").append(digits.data(), end.ptr);
   }
   void text(StringId id) { quoted(module_.text(id)); }
-  // As quote(); most strings need no escape and are copied as they are.
+  // Like quote(). Most strings need no escape and are copied.
   void quoted(std::string_view text) {
     const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; };
     if (std::all_of(text.begin(), text.end(), is_plain)) {
@@ -260,10 +262,11 @@ void TextPrinter::record(const Record& item) {
   Commas commas(out_);
   Record::visit(item, [&]<class T>(std::string_view field_name, const T& value) {
     if constexpr (std::is_same_v<Record, StorageRecord> && std::is_same_v<T, uint64_t>) {
-      return member(commas, field_name, value);  // the id, which is what a reader looks for
+      return member(commas, field_name, value);  // the id, which readers look for
     }
     if constexpr (std::is_same_v<Record, Symbol> && std::is_same_v<T, StringId>) {
-      if (field_name == "node" && value.is_valid()) return member(commas, field_name, value);  // has presence
+      // An optional field: "" is present.
+      if (field_name == "node" && value.is_valid()) return member(commas, field_name, value);
     }
     member_unless_default(commas, field_name, value);
   });

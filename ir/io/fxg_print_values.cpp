@@ -10,7 +10,8 @@
 #include "ir/io/strides.h"
 
 namespace fxopt {
-// An expression that reads as a plain integer stands in parentheses, because `4` alone is the number.
+// An expression that looks like a plain integer is printed in parentheses, because `4` alone is the
+// number.
 void TextPrinter::dim(const Dim& dim) {
   if (dim.is_static()) return number(dim.value);
   const std::string text = module_.exprs.to_string(dim.expr);
@@ -54,7 +55,7 @@ void TextPrinter::meta(ArgRange entries) {
   out_ += '}';
 }
 
-// Unknown fields of an entry of keyword arguments or metadata are kept beside its key.
+// Unknown fields of an entry of keyword arguments or metadata are stored with its key.
 void TextPrinter::entry_unknown(ArgIndex key) {
   if (!pool_->arg(key).has_unknown()) return;
   out_ += '~';
@@ -113,7 +114,7 @@ void TextPrinter::arg_without_suffix(const Arg& arg) {
   }
 }
 
-// The kinds that are a string.
+// The kinds whose value is a string.
 void TextPrinter::text_arg(const Arg& arg) {
   const StringId id = arg.as_string();
   switch (arg.kind()) {

@@ -1,4 +1,4 @@
-// The parser's values: types behind the colon of a node, and the expressions inside them.
+// Values in the parser: types after the colon of a node, and the expressions inside them.
 
 #include <algorithm>
 #include <iterator>
@@ -53,11 +53,12 @@ std::optional<ValueId> TextParser::tensor_field() {
   const std::optional<ValueId> id = value();
   if (!id) return std::nullopt;
   if (id->is_valid() && pool_->value(*id).kind == ValueKind::kTensor) return id;
-  fail(ErrorCode::kBadValue, at, "only a tensor can stand here");
+  fail(ErrorCode::kBadValue, at, "only a tensor is allowed here");
   return std::nullopt;
 }
 
-// The absent value has no fields of its own: with unknown ones beside it, it is an alternative of a newer schema.
+// The absent value has no fields of its own. If unknown fields follow it, it is an alternative of a
+// newer schema.
 std::optional<TextParser::ParsedValue> TextParser::parsed_value(uint32_t depth) {
   ParsedValue result;
   const std::optional<Value> item = plain_value(depth, result.unknown);
@@ -199,7 +200,7 @@ bool TextParser::symbolic_value(std::optional<SymbolType> type, Value& result) {
   return true;
 }
 
-// Behind the parenthesis that opens it, up to and with the one that closes it.
+// Reads from after the opening parenthesis through the closing one.
 std::optional<Value> TextParser::opaque_value() {
   const std::optional<StringId> type = interned();
   if (!type) return std::nullopt;
@@ -259,7 +260,7 @@ bool TextParser::tensor_place(Tensor& item) {
     } else if (lexer_.token().kind == TokenKind::kString) {
       if (!field(item.device)) return false;
     } else {
-      return fail(ErrorCode::kSyntax, at, "no device stands behind the @", "write @cuda:0 or @\"any text\"");
+      return fail(ErrorCode::kSyntax, at, "no device follows the @", "write @cuda:0 or @\"any text\"");
     }
   }
   return !lexer_.is('$') || tensor_storage(item);
@@ -279,7 +280,7 @@ bool TextParser::tensor_strides(Tensor& item) {
   return true;
 }
 
-// A storage that no record describes is one about which nothing is known.
+// A storage without a record gets a record without known fields.
 bool TextParser::tensor_storage(Tensor& item) {
   lexer_.advance();
   const size_t at = offset();

@@ -69,7 +69,7 @@ Result<std::unique_ptr<Module>> load_module(const std::string& path, const ReadL
 Status save_module(const Module& module, const std::string& path, std::optional<Format> format) {
   if (!format.has_value()) format = path == "-" ? Format::kText : format_of_path(path);
   if (!format.has_value()) {
-    return Error{ErrorCode::kUnknownFormat, "the form of " + path + " cannot be told from its name",
+    return Error{ErrorCode::kUnknownFormat, "the format of " + path + " cannot be derived from its name",
                  "end the name in .pb, .fxg or .json, or give --format", Where()};
   }
   Result<std::string> bytes = print_module(module, *format);

@@ -10,33 +10,38 @@ class FieldDescriptor;
 
 namespace fxopt {
 
-// The JSON form, printed and read by print_json and parse_json of ir/io/io.h:
+// The JSON form of print_json() and parse_json() (ir/io/io.h):
 //
-//   {"version": 0, "module": { the fields of schema message Module, but for the string table }}
+//   {"version": 0, "module": { the fields of schema message Module, except for the string table }}
 //
 // It is protobuf's JSON mapping with the schema's own field names, and these differences:
-//   - a field marked (interned) or (expression) is the string, one marked (node_index) the name of the node
-//   - integers of 64 bits are numbers below 2^53 and strings from there on; both are read anywhere
-//   - an enumeration is the full name of the enumerator; a number this build does not know stays a number
-//   - float_bits and other fixed64 fields are hexadecimal strings, "0x3ff0000000000000"; an Arg may say "float": 1.0
-//     instead, or "float": "nan", "inf", "-inf"
-//   - bytes are base64, and "@unknown" holds a message's fields of a newer schema, serialized, in base64
+//   - a field marked (interned) or (expression) holds the string, one marked (node_index) the name
+//     of the node
+//   - 64-bit integers are numbers below 2^53 and strings otherwise; both are accepted everywhere
+//   - an enumeration is the full name of the enumerator; a number unknown to this build stays a
+//     number
+//   - float_bits and other fixed64 fields are hexadecimal strings, "0x3ff0000000000000"; an Arg may
+//     have "float": 1.0, "nan", "inf" or "-inf" instead
+//   - bytes are base64; "@unknown" holds a message's fields of a newer schema, serialized, in
+//     base64
 //
-// Fields with their default value are left out, null is read as absent. Unknown keys, keys that occur twice and a
-// second alternative of an argument are errors.
+// Fields with their default value are omitted, and null is read as absent. Unknown keys, repeated
+// keys and a second alternative of an argument are errors.
 
-// How a field's number is shown.
+// How a number field is written.
 enum class JsonKind : uint8_t {
   kPlain,
-  kText,  // a string of the table in place of its index
-  kNode,  // a node's name in place of its position
-  kHex,   // bits
+  kText,  // the string instead of its index in the table
+  kNode,  // the node's name instead of its position
+  kHex,   // bits, in hexadecimal
 };
 
-// By the options of the field in the schema. O(1) expected, looked up in a table made on first use.
+// Returns the kind by the field's options in the schema. O(1) expected: looked up in a table that
+// is built on first use.
 JsonKind json_kind(const google::protobuf::FieldDescriptor& field);
 
-// `text` as a JSON string, in quotation marks. Bytes that are not UTF-8 become the replacement character. O(length).
+// Returns `text` as a JSON string, in quotation marks. Bytes that are not UTF-8 become the
+// replacement character. O(length).
 std::string json_string(std::string_view text);
 
 inline constexpr const char* kJsonUnknown = "@unknown";

@@ -1,5 +1,5 @@
-// Reads JSON into the schema's messages, and those as the binary form is read: everything that makes a module valid is
-// checked in one place.
+// Reads JSON into the schema's messages, serializes them, and reads the result like the binary
+// form. So all validity checks are in one place.
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -33,7 +33,7 @@ using google::protobuf::Reflection;
 using Json = nlohmann::json;
 
 constexpr const char* kWhatJsonIs =
-    "a graph has the keys \"version\" and \"module\"; a report of fxopt mem is for its option --baseline";
+    "a graph has the keys \"version\" and \"module\"; pass a report of fxopt mem to its option --baseline";
 // A dict among arguments takes four levels: argument, dict, items, item.
 constexpr uint32_t kLevelsPerNesting = 4;
 constexpr uint32_t kLevelsAround = 16;
@@ -46,9 +46,9 @@ Error error_at(std::string_view text, size_t byte, ErrorCode code, std::string m
   return error;
 }
 
-// What the library would take without a word, found before it runs: nesting (it builds nested values without recursion,
-// but we walk them with it), and an object with two equal keys, or with so many that looking them up one after the
-// other takes long.
+// Finds faults that the library would silently accept, before it runs. One is nesting: the library
+// builds nested values without recursion, but this reader recurses over them. The others are
+// objects with repeated keys, or with so many keys that linear lookup is slow.
 class JsonScan {
  public:
   JsonScan(std::string_view text, uint32_t max_depth) : text_(text), max_depth_(max_depth) {}
@@ -82,7 +82,7 @@ class JsonScan {
     ++at_;
   }
 
-  // The last string was a key of the innermost object.
+  // Records the last string as a key of the innermost object.
   void add_key() {
     std::vector<std::string_view>& keys = keys_.back();
     if (string_.find('\\') != std::string_view::npos) fail(ErrorCode::kBadValue, "a key with an escape sequence");
@@ -104,13 +104,14 @@ class JsonScan {
   std::string_view text_;
   uint32_t max_depth_;
   size_t at_ = 0;
-  std::string_view string_;                          // the last one
-  std::vector<std::vector<std::string_view>> keys_;  // of the arrays and objects around the place
+  std::string_view string_;                          // the last string
+  std::vector<std::vector<std::string_view>> keys_;  // keys of the enclosing arrays and objects
   bool ok_ = true;
   Error error_;
 };
 
-// "parse error at line 1, column 5: syntax error while ..." without the place, which Where tells.
+// Shortens "parse error at line 1, column 5: syntax error while ..." by the place, which is in
+// Where.
 std::string reason_of(const std::string& what) {
   const size_t column = what.find("column ");
   const size_t colon = column == std::string::npos ? std::string::npos : what.find(": ", column);
@@ -169,10 +170,10 @@ std::optional<double> to_double(const Json& json) {
 
 class JsonReader {
  public:
-  // False on failure: error() tells.
+  // Returns false on failure; error() has the reason.
   bool read(const Json& root);
   Error& error() { return error_; }
-  // The module of what was read, serialized, and what it holds.
+  // The module that was read, as a message.
   schema::Module& module() { return module_; }
 
  private:
@@ -197,7 +198,8 @@ class JsonReader {
   schema::Module module_;
   Error error_;
   std::unordered_map<std::string, uint32_t> strings_;  // looked up, never iterated
-  std::unordered_map<std::string, uint32_t> nodes_;    // of the graph that is being read
+  // Node name -> position, in the current graph.
+  std::unordered_map<std::string, uint32_t> nodes_;
 };
 
 bool JsonReader::fail(ErrorCode code, std::string message, std::string hint) {
@@ -212,7 +214,7 @@ bool JsonReader::in(const std::string& step) {
 }
 
 bool JsonReader::expected(const char* what, const Json& json) {
-  return fail(ErrorCode::kBadValue, std::string(what) + " expected in place of " + json.type_name());
+  return fail(ErrorCode::kBadValue, std::string(what) + " expected, found " + json.type_name());
 }
 
 bool JsonReader::read(const Json& root) {
@@ -222,7 +224,7 @@ bool JsonReader::read(const Json& root) {
     if (key == "version") {
       if (to_uint64(value) == kPbVersion) continue;
       fail(ErrorCode::kVersion,
-           "schema version " + value.dump() + " where this build reads " + std::to_string(kPbVersion),
+           "schema version " + value.dump() + ", but this build reads " + std::to_string(kPbVersion),
            "use the fxopt that wrote it, or write it again");
       return in("version");
     }
@@ -321,7 +323,7 @@ bool JsonReader::fill_items(Message& message, const FieldDescriptor& field, cons
   return true;
 }
 
-// A singular field, or one more entry of a repeated one.
+// Sets a singular field, or appends to a repeated one.
 bool JsonReader::set(Message& message, const FieldDescriptor& field, const Json& json) {
   const Reflection& reflection = *message.GetReflection();
   switch (field.cpp_type()) {
@@ -442,7 +444,8 @@ Result<std::unique_ptr<Module>> parse_json(std::string_view bytes, const std::st
     return std::move(binary.error());
   }
   Result<std::unique_ptr<Module>> module = parse_pb(*binary, file, limits);
-  if (!module.ok()) module.error().where.has_byte = false;  // a place in the binary form, which the user never sees
+  // A place in the binary form, which users never see.
+  if (!module.ok()) module.error().where.has_byte = false;
   return module;
 }
 

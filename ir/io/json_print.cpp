@@ -1,5 +1,5 @@
-// Writes JSON from the binary form: a walk over the schema's messages that knows no field by name, so that nothing the
-// binary form holds can be missing. One node a line.
+// Prints the binary form as JSON. The walk over the schema's messages names no field, so no content
+// of the binary form can be missing. One node a line.
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -25,8 +25,9 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-constexpr int64_t kExact = int64_t{1} << 53;  // integers from here on do not survive a reader that has only binary64
-constexpr int kMaxMessages = 1024;            // the graph wrote it: depth is bounded already
+// Larger integers are inexact in a reader with binary64 only.
+constexpr int64_t kExact = int64_t{1} << 53;
+constexpr int kMaxMessages = 1024;  // a printed module already has bounded depth
 
 class JsonPrinter {
  public:

@@ -23,10 +23,10 @@ Error bad(const std::string& file, std::string message, std::string hint) {
   return error;
 }
 
-// JSON has no other numbers than finite ones.
+// JSON numbers are always finite.
 std::string seconds_text(double seconds) { return std::isfinite(seconds) ? format_double(seconds) : "\"NaN\""; }
 
-// Protobuf's own words where the JSON is wrong.
+// Wrong JSON is reported in protobuf's own words.
 Status read(std::string_view bytes, const std::string& file, schema::Measurement& message) {
   const size_t first = bytes.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && bytes[first] == '{') {
@@ -37,7 +37,7 @@ Status read(std::string_view bytes, const std::string& file, schema::Measurement
   }
   silence_protobuf();
   if (message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return ok_status();
-  return bad(file, "this is not a measurement", "`fxopt help measurements` says how one is made");
+  return bad(file, "this is not a measurement", "see `fxopt help measurements`");
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ Result<Measurement> parse_measurement(std::string_view bytes, const std::string&
         return bad(file,
                    "node " + std::to_string(node.uid()) + " of @" + graph.graph() + " took " +
                        std::to_string(node.seconds()) + " seconds",
-                   "seconds are finite and not negative");
+                   "seconds must be finite and not negative");
       }
       if (!known.emplace(graph.graph(), node.uid()).second) {
         return bad(file, "node " + std::to_string(node.uid()) + " of @" + graph.graph() + " is measured twice",
@@ -70,7 +70,7 @@ Result<Measurement> parse_measurement(std::string_view bytes, const std::string&
       ++calls;
     }
   }
-  if (calls == 0) return bad(file, "the measurement has no calls", "`fxopt help measurements` says how one is made");
+  if (calls == 0) return bad(file, "the measurement has no calls", "see `fxopt help measurements`");
   return result;
 }
 

@@ -45,7 +45,7 @@ class Merger {
   }
 
  private:
-  // What there is once, and how many there were of each record.
+  // The singular fields of `into`, and its number of records of each kind.
   struct Heads {
     StringId name;
     std::optional<Producer> producer;
@@ -69,7 +69,7 @@ class Merger {
 
   void rename_graphs() {
     IdMap<StringId, StringId> names;
-    std::unordered_map<std::string, size_t> last;  // number that was given, by name
+    std::unordered_map<std::string, size_t> last;  // the last suffix for each name
     for (const GraphId id : from_.graphs()) {
       const Graph& graph = from_.graph(id);
       if (!is_taken(from_.text(graph.name()))) continue;
@@ -105,7 +105,7 @@ class Merger {
     }
   }
 
-  // By their bytes: those that stand in the files, or those of a file beside them.
+  // Compares bytes: inline data, or hash and key of data in another file.
   bool is_same_constant(const Constant& a, const Constant& b) const {
     if (!is_same_tensor(a, b)) return false;
     if (a.inline_data.has_value() || b.inline_data.has_value()) return a.inline_data == b.inline_data;
@@ -157,10 +157,11 @@ class Merger {
     if (heads.meta.count > 0) into_.meta = heads.meta;
     into_.profile = heads.profile;
     into_.memory_plan = heads.memory_plan;
-    into_.certificate.reset();  // of a part
+    into_.certificate.reset();  // it covers only one of the two modules
   }
 
-  // A file of one half says where nodes of the other half come from, by uids that the other file has as they are.
+  // A node's origins and an erased node may refer to a graph of the other file, by that file's
+  // uids. Those are not shifted.
   bool is_of_other_file(StringId graph, size_t first_graph) const {
     const GraphId found = into_.find_graph(graph);
     return found.is_valid() && found.index() < first_graph;
@@ -208,13 +209,13 @@ class Merger {
       status = fold_named("schema of", into_.op_schemas, heads.op_schemas, &OpSchemaRecord::target, same);
     if (status.ok()) status = fold_named("random slot", into_.rng_slots, heads.rng_slots, &RngSlot::name, same);
     if (status.ok()) status = fold_named("stream", into_.streams, heads.streams, &Stream::name, same);
-    // Of one name they are the same, see rename_constants().
+    // Constants of one name are already equal, see rename_constants().
     const auto any = [](const Constant&, const Constant&) { return true; };
     if (status.ok()) status = fold_named("constant", into_.constants, heads.constants, &Constant::name, any);
     return status;
   }
 
-  // Takes out, from place `first` on, what reads like one before it.
+  // Removes the records from index `first` on whose text equals that of an earlier record.
   template <class Record>
   void fold(std::vector<Record>& all, size_t first) const {
     std::unordered_set<std::string> texts;
@@ -223,7 +224,7 @@ class Merger {
     std::erase_if(all, [&](const Record& each) { return place++ >= first && texts.contains(text_of(into_, each)); });
   }
 
-  // The same by name. Those of one name must agree.
+  // Like fold(), by name. Records of one name must agree.
   template <class Record, class Same>
   Status fold_named(const char* what, std::vector<Record>& all, size_t first, StringId Record::*name,
                     const Same& same) {

@@ -7,12 +7,16 @@
 
 namespace fxopt {
 
-// Puts the graphs of `from` into `into`, after its own, with all that they name. What both name must be the same: the
-// ranges and hints of symbols, the ranks of groups, meshes, operator schemas, random slots, streams, the traced rank.
-// Equal constants become one. Of names that both use for something else those of `from` change: a graph is named for
-// its kind, a constant gets a suffix. Uids and storage ids of `from` count on from those of `into`. Name, producer,
-// metadata and carried messages of `into` stay. `from` is spent, and after an error both are; `file` names it there.
-// Errors: kBadStep, and kFileTooLarge where `from` is too large for the binary form. O(size of both).
+// Moves the graphs of `from`, with everything they refer to, into `into`, after its own graphs.
+// `from` is spent. After an error neither module may be used; `file` names `from` in the error.
+//
+// Records of one name must agree: ranges and hints of symbols, ranks of groups, meshes, operator
+// schemas, random slots, streams. So must the traced ranks. Equal constants are merged. If both
+// modules use one graph or constant name for different things, `from` changes: the graph is named
+// after its kind, the constant gets a suffix. Uids and storage ids of `from` continue those of
+// `into`. `into` keeps its name, producer, metadata and carried messages.
+//
+// Errors: kBadStep; kFileTooLarge if `from` is too large for the binary form. O(size of both).
 Status merge_module(Module& into, Module& from, const std::string& file);
 
 }  // namespace fxopt

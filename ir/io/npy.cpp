@@ -38,7 +38,7 @@ class Header {
  public:
   explicit Header(std::string_view text) : text_(text) {}
 
-  // False where it is not such a dict.
+  // Returns false for any other text.
   bool parse() {
     if (!take("{")) return false;
     while (!take("}")) {
@@ -106,7 +106,7 @@ class Header {
   std::string_view text_;
 };
 
-// Bytes of an array; nothing where they are 2^63 or more.
+// Returns the bytes of an array; nothing for 2^63 or more.
 std::optional<uint64_t> bytes_of(const std::vector<int64_t>& sizes, int64_t element) {
   uint64_t bytes = static_cast<uint64_t>(element);
   for (const int64_t size : sizes) {
@@ -129,34 +129,36 @@ Result<SafetensorsTensor> parse_npy(std::span<const std::byte> bytes, const std:
   };
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (!text.starts_with(kMagic))
-    return refuse(ErrorCode::kNotAFile, "no file of numpy: its first bytes are not \\x93NUMPY");
-  if (text.size() < 10) return refuse(ErrorCode::kTruncated, "the file ends in its header");
+    return refuse(ErrorCode::kNotAFile, "not a numpy file: its first bytes are not \\x93NUMPY");
+  if (text.size() < 10) return refuse(ErrorCode::kTruncated, "the file ends inside its header");
   const auto byte = [&](size_t i) { return static_cast<uint64_t>(bytes[i]); };
   const uint64_t version = byte(6);
   if (version < 1 || version > 3)
-    return refuse(ErrorCode::kVersion, "version " + std::to_string(version) + " of numpy's format");
+    return refuse(ErrorCode::kVersion, "unsupported version " + std::to_string(version) + " of numpy's format");
   const size_t begin = version == 1 ? 10 : 12;
-  if (text.size() < begin) return refuse(ErrorCode::kTruncated, "the file ends in its header");
+  if (text.size() < begin) return refuse(ErrorCode::kTruncated, "the file ends inside its header");
   const uint64_t length = byte(8) | byte(9) << 8 | (version == 1 ? 0 : byte(10) << 16 | byte(11) << 24);
-  if (length > kMaxHeader) return refuse(ErrorCode::kLimit, "a header of " + std::to_string(length) + " bytes");
-  if (length > text.size() - begin) return refuse(ErrorCode::kTruncated, "the file ends in its header");
+  if (length > kMaxHeader)
+    return refuse(ErrorCode::kLimit, "the header is too large: " + std::to_string(length) + " bytes");
+  if (length > text.size() - begin) return refuse(ErrorCode::kTruncated, "the file ends inside its header");
   Header header(text.substr(begin, length));
-  if (!header.parse()) return refuse(ErrorCode::kMalformed, "the header is no dict of descr, fortran_order and shape");
+  if (!header.parse())
+    return refuse(ErrorCode::kMalformed, "the header is not a dict of descr, fortran_order and shape");
   const auto* found =
       std::find_if(kDescrs.begin(), kDescrs.end(), [&](const Descr& row) { return row.text == *header.descr; });
   if (found == kDescrs.end())
-    return refuse(ErrorCode::kBadValue, "numbers of the type '" + std::string(*header.descr) + "'",
-                  "save little-endian numbers; bfloat16 goes into safetensors");
+    return refuse(ErrorCode::kBadValue, "unsupported dtype '" + std::string(*header.descr) + "'",
+                  "save a supported little-endian dtype, or use safetensors for bfloat16");
   if (*header.is_fortran && header.shape->size() > 1)
-    return refuse(ErrorCode::kBadValue, "an array in Fortran order", "save numpy.ascontiguousarray(x)");
+    return refuse(ErrorCode::kBadValue, "the array is in Fortran order", "save numpy.ascontiguousarray(x)");
   const std::optional<uint64_t> wanted = bytes_of(*header.shape, element_size(found->dtype));
-  if (!wanted.has_value()) return refuse(ErrorCode::kLimit, "an array of 2^63 bytes or more");
+  if (!wanted.has_value()) return refuse(ErrorCode::kLimit, "the array has 2^63 bytes or more");
   const uint64_t there = text.size() - begin - length;
   if (there < *wanted)
-    return refuse(ErrorCode::kTruncated,
-                  "the array takes " + std::to_string(*wanted) + " bytes, and " + std::to_string(there) + " are there");
+    return refuse(ErrorCode::kTruncated, "the array takes " + std::to_string(*wanted) + " bytes, but only " +
+                                             std::to_string(there) + " are in the file");
   if (there > *wanted)
-    return refuse(ErrorCode::kCountMismatch, std::to_string(there - *wanted) + " bytes behind the array");
+    return refuse(ErrorCode::kCountMismatch, std::to_string(there - *wanted) + " bytes follow the array");
   return SafetensorsTensor{"", found->dtype, *std::move(header.shape), bytes.subspan(begin + length)};
 }
 

@@ -10,13 +10,19 @@
 
 namespace fxopt {
 
-// One array in numpy's format .npy, versions 1 to 3 (numpy/lib/format.py): the tensor has no name, and its bytes lie in `bytes`, which
-// must outlive it. `file` names it in errors: kNotAFile without the magic, kVersion, kTruncated, kMalformed for a header that is no
-// dict of descr, fortran_order and shape, kBadValue for a dtype that fxopt does not have, big-endian numbers and Fortran order,
-// kCountMismatch for bytes behind the array, kLimit for 2^63 bytes and more. O(header).
+// Parses one array in numpy's format .npy, versions 1 to 3 (numpy/lib/format.py). The tensor has no
+// name and points into `bytes`, which must outlive it. `file` names it in errors:
+//   kNotAFile       the magic is missing
+//   kVersion        a version other than 1 to 3
+//   kTruncated      the file ends inside the header or the array
+//   kMalformed      the header is not a dict of descr, fortran_order and shape
+//   kBadValue       a dtype that fxopt lacks, big-endian numbers, or Fortran order
+//   kCountMismatch  bytes after the array
+//   kLimit          an array of 2^63 bytes or more, or a header above 1 MiB
+// O(header).
 Result<SafetensorsTensor> parse_npy(std::span<const std::byte> bytes, const std::string& file);
 
-// A file that is mapped, and its array. May be moved.
+// A mapped file and its array. May be moved.
 struct NpyFile {
   MappedFile mapping;
   SafetensorsTensor tensor;

@@ -1,4 +1,4 @@
-// Strings, expressions, records and arguments; values stand in pb_decode_value.cpp.
+// Strings, expressions, records and arguments. Values are in pb_decode_value.cpp.
 #include "ir/io/pb_decode.h"
 
 #include "fxgraph.pb.h"
@@ -10,7 +10,7 @@
 namespace fxopt {
 namespace {
 
-// What is unknown in a message that holds no message whose unknown fields it would have to keep.
+// The unknown fields of a message without nested messages whose unknown fields belong to it.
 template <class Message>
 std::string own_unknown(const Message& message) {
   return has_own_unknown(message) ? unknown_fragment(message) : std::string();
@@ -59,7 +59,7 @@ bool PbDecoder::is_depth(uint32_t depth) {
   return fail(ErrorCode::kLimit, "nested more than " + std::to_string(limits_.max_depth) + " deep");
 }
 
-// ---- strings and what they spell
+// ---- strings, and the objects they name
 
 bool PbDecoder::add_string(std::string_view text) {
   if (strings_.empty() && !text.empty()) {
@@ -269,7 +269,7 @@ std::string PbDecoder::arg_unknown(const schema::Arg& arg) {
   bool is_plain = !has_own_unknown(arg);
   switch (arg.kind_case()) {
     case schema::Arg::KIND_NOT_SET:
-      return std::string();  // its unknown fields are all there is to it
+      return std::string();  // it has only unknown fields
     case schema::Arg::kList:
       is_plain &= !has_own_unknown(arg.list());
       break;
@@ -337,7 +337,7 @@ bool PbDecoder::push_children(const schema::Arg& arg, uint32_t depth, std::strin
       return push_list(ArgKind::kSet, arg.set(), "set", depth, std::move(unknown));
     case schema::Arg::kSlice:
       if (arg.slice().items_size() != 3) {
-        fail(ErrorCode::kBadValue, "slice of " + std::to_string(arg.slice().items_size()) + " items in place of 3");
+        fail(ErrorCode::kBadValue, "slice of " + std::to_string(arg.slice().items_size()) + " items instead of 3");
         return in("slice");
       }
       return push_list(ArgKind::kSlice, arg.slice(), "slice", depth, std::move(unknown));
@@ -385,7 +385,7 @@ bool PbDecoder::push_dict(const schema::ArgDict& dict, uint32_t depth, std::stri
   const size_t mark = stack_->mark();
   for (int i = 0; i < dict.items_size(); ++i) {
     const schema::ArgItem& item = dict.items(i);
-    // What is unknown in the item and in its key stands beside the key.
+    // The unknown fields of the item and of its key are stored with the key.
     const bool is_plain = !has_own_unknown(item) && arg_unknown(item.key()).empty();
     std::string beside_key;
     if (!is_plain) {
@@ -448,7 +448,7 @@ std::optional<NodeId> PbDecoder::node_id(uint32_t position) {
 
 std::optional<Arg> PbDecoder::node(uint32_t position) {
   if (!edges_allowed_) {
-    fail(ErrorCode::kBadValue, "a node in metadata", "name it by uid_ref, which is no use of it");
+    fail(ErrorCode::kBadValue, "a node in metadata", "refer to it by uid_ref, which creates no edge");
     return std::nullopt;
   }
   const std::optional<NodeId> id = node_id(position);

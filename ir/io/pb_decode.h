@@ -36,17 +36,17 @@ class Value;
 
 namespace fxopt {
 
-// Turns protobuf messages into the parts of a module: strings, expressions, records, arguments, values. A function that
-// fails returns nothing or false and leaves the reason in error(), to whose field path callers add their part on the
-// way out with in().
+// Converts protobuf messages to the components of a module: strings, expressions, records,
+// arguments, values. A function that fails returns nothing or false and sets error(). Its callers
+// extend the error's field path with in().
 class PbDecoder {
  public:
   PbDecoder(Module& module, const ReadLimits& limits) : module_(&module), limits_(limits) { enter(module.pool, 0); }
 
-  // From here on arguments and values go into `pool`, and node references are positions below `num_nodes`.
+  // Later arguments and values go into `pool`, and node references are positions below `num_nodes`.
   void enter(Pool& pool, size_t num_nodes);
 
-  // Uids and storage ids of the message count from these: for a module that goes into another one.
+  // Sets the offsets of uids and storage ids, for a module that is read into another one.
   void set_bases(uint64_t uid, uint64_t storage) {
     uid_base_ = uid;
     storage_base_ = storage;
@@ -54,7 +54,7 @@ class PbDecoder {
 
   Error& error() { return error_; }
   bool fail(ErrorCode code, std::string message, std::string hint = std::string());
-  // Puts `step` before the field path of the error. Always false.
+  // Puts `step` before the field path of the error. Always returns false.
   bool in(std::string_view step);
   bool in(std::string_view step, size_t index);
 
@@ -62,13 +62,13 @@ class PbDecoder {
   size_t num_strings() const { return strings_.size(); }
   // The string at `index` of the table.
   std::optional<StringId> string(uint32_t index);
-  // As above; 0 is no string, for fields that do not tell absent from empty.
+  // Like string(), but 0 is no string, for fields that do not distinguish absent from empty.
   std::optional<StringId> optional_string(uint32_t index);
-  // The same into the field `name` of what is being made.
+  // Stores the string in `to`, the field `name` of the record being read.
   bool text(uint32_t index, StringId& to, std::string_view name);
   std::optional<ExprId> expr(uint32_t index);
   std::optional<TargetId> target(uint32_t index);
-  // The node at `position` of the graph, which may come later.
+  // The node at `position` of the graph. It may not be read yet.
   std::optional<NodeId> node_id(uint32_t position);
   template <class E>
   std::optional<E> enumeration(int number) {
@@ -79,9 +79,9 @@ class PbDecoder {
   // Appends the arguments to the pool as one range.
   std::optional<ArgRange> args(const google::protobuf::RepeatedPtrField<schema::Arg>& items);
   std::optional<ArgRange> kwargs(const google::protobuf::RepeatedPtrField<schema::NamedArg>& items);
-  // Nodes may not be referred to in metadata.
+  // Metadata must not refer to nodes.
   std::optional<ArgRange> meta(const google::protobuf::RepeatedPtrField<schema::MetaEntry>& items);
-  // Invalid for a value that is absent.
+  // Invalid for an absent value.
   std::optional<ValueId> value(const schema::Value& value);
 
   template <IsRecord Record>
@@ -101,7 +101,7 @@ class PbDecoder {
     if (!is_plain) result.unknown = unknown_fragment(message);
     return result;
   }
-  // The records most nodes have, as record() makes them but without its reflection.
+  // The records that most nodes have. Same result as record(), without its reflection.
   std::optional<Source> source(const schema::Source& message);
   std::optional<Region> region(const schema::Region& message);
   // A repeated field of records.
@@ -213,8 +213,8 @@ class PbDecoder {
   Error error_;
 
   std::vector<StringId> strings_;
-  std::vector<ExprId> exprs_;      // by string, invalid until parsed
-  std::vector<TargetId> targets_;  // by string, invalid until looked up
+  std::vector<ExprId> exprs_;      // by string; invalid until parsed
+  std::vector<TargetId> targets_;  // by string; invalid until looked up
   IdMap<DimsId, DimsId> contiguous_;
 
   Pool* pool_ = nullptr;
@@ -222,7 +222,7 @@ class PbDecoder {
   size_t num_nodes_ = 0;
   bool edges_allowed_ = false;
   std::vector<Value> values_;                                   // complete, not yet in the pool
-  std::vector<std::pair<size_t, std::string>> values_unknown_;  // by place in values_, ascending
+  std::vector<std::pair<size_t, std::string>> values_unknown_;  // by index in values_, ascending
   std::vector<Dim> dims_;
 };
 

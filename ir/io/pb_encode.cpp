@@ -37,7 +37,7 @@ bool PbEncoder::is_depth(uint32_t depth) {
 uint32_t PbEncoder::add(std::string_view text) {
   if (!is_utf8(text)) {
     fail(ErrorCode::kBadValue, "a string is not valid UTF-8: " + quote(text.substr(0, 64)),
-         "carry bytes as a bytes argument");
+         "store bytes as a bytes argument");
   }
   if (text.size() > ReadLimits().max_string_bytes) {
     fail(ErrorCode::kLimit, "a string has " + std::to_string(text.size()) + " bytes", "");
@@ -74,8 +74,8 @@ uint32_t PbEncoder::expr(ExprId id) {
 
 void PbEncoder::restore(Message& message, std::string_view fragment) {
   if (fragment.empty() || restore_unknown(message, fragment)) return;
-  fail(ErrorCode::kBadValue, "what is kept as unknown fields of " + message.GetTypeName() + " is not that",
-       "unknown fields are copied from a file, never written by hand");
+  fail(ErrorCode::kBadValue, "the unknown fields stored for " + message.GetTypeName() + " are invalid",
+       "unknown fields must be copied from a file");
 }
 
 void PbEncoder::write(Message& message, const PbField& field, const std::vector<int64_t>& member) {
@@ -154,7 +154,7 @@ void PbEncoder::arg(ArgIndex index, schema::Arg& to, uint32_t depth) {
     return;
   }
   schema::Arg kept;
-  kept.ParseFromString(pool_->arg_unknown(index));  // restore() reports what does not parse
+  kept.ParseFromString(pool_->arg_unknown(index));  // restore() reports parse failures
   fill(item, to, depth, &kept);
   restore(to, pool_->arg_unknown(index));
 }
@@ -250,7 +250,7 @@ void PbEncoder::fill_parts(const Arg& arg, schema::Arg& to) {
 
 namespace {
 
-// Lists of plain integers have a shorter form, which is used whenever it can say the same.
+// Lists of plain integers have a shorter form, used wherever it is equivalent.
 bool is_packed(const Pool& pool, const Arg& arg, const schema::Arg* kept) {
   const bool is_plain = !arg.type().is_valid() || arg.type().index() == 0;
   if ((!arg.is(ArgKind::kList) && !arg.is(ArgKind::kTuple)) || !is_plain) return false;
@@ -288,7 +288,7 @@ void PbEncoder::fill_dict(const Arg& arg, schema::Arg& to, uint32_t depth) {
   for (uint32_t i = 0; i + 1 < range.count; i += 2) {
     schema::ArgItem& item = *dict.add_items();
     const ArgIndex key(range.first + i);
-    schema::ArgItem kept;  // what is unknown in the item and in its key stands beside the key
+    schema::ArgItem kept;  // unknown fields of the item and of its key
     if (pool_->arg(key).has_unknown()) kept.ParseFromString(pool_->arg_unknown(key));
     fill(pool_->arg(key), *item.mutable_key(), depth + 1, &kept.key());
     this->arg(ArgIndex(range.first + i + 1), *item.mutable_value(), depth + 1);
@@ -303,7 +303,7 @@ void PbEncoder::value(ValueId id, schema::Value& to, uint32_t depth) {
   const Value& item = pool_->value(id);
   fill(item, id, to, depth);
   if (item.has_unknown) restore(to, pool_->value_unknown(id));
-  // A fragment may bring back an offset that is written only where it is not 0.
+  // A fragment may restore an offset field that is normally written only if it is not 0.
   if (item.kind == ValueKind::kTensor && to.tensor().has_offset() && !to.tensor().offset().has_expr()) {
     to.mutable_tensor()->mutable_offset()->set_value(pool_->tensor(item).offset.value);
   }

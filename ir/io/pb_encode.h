@@ -28,14 +28,14 @@ class Value;
 
 namespace fxopt {
 
-// Turns the parts of a module into protobuf messages, the inverse of PbDecoder. The string table is made on the way, in
-// the order of first use, so that it depends on the content alone. The first thing that cannot be written is kept in
-// error(); what is filled after that is of no use.
+// Converts the components of a module to protobuf messages, the inverse of PbDecoder. The string
+// table is built on the way, in the order of first use, so it depends only on the content. error()
+// keeps the first thing that cannot be written. Messages filled after it must not be used.
 class PbEncoder {
  public:
   explicit PbEncoder(const Module& module);
 
-  // From here on arguments and values are those of `graph`, or of the module's own pool for nullptr.
+  // Later arguments and values are those of `graph`, or of the module's own pool for nullptr.
   void enter(const Graph* graph);
 
   std::optional<Error>& error() { return error_; }
@@ -51,7 +51,7 @@ class PbEncoder {
   void kwargs(ArgRange range, google::protobuf::RepeatedPtrField<schema::NamedArg>& to);
   void meta(ArgRange range, google::protobuf::RepeatedPtrField<schema::MetaEntry>& to);
   void value(ValueId id, schema::Value& to) { value(id, to, 1); }
-  // Puts the fragment of unknown fields back into `message`.
+  // Restores the fragment of unknown fields in `message`.
   void restore(google::protobuf::Message& message, std::string_view fragment);
 
   template <IsRecord Record>
@@ -101,7 +101,8 @@ class PbEncoder {
   bool is_depth(uint32_t depth);
 
   void arg(ArgIndex index, schema::Arg& to, uint32_t depth);
-  // `kept` is the fragment of unknown fields that will be put back, whose alternative decides between equal forms.
+  // `kept` is the fragment of unknown fields to be restored. Its alternative decides between equal
+  // forms.
   void fill(const Arg& arg, schema::Arg& to, uint32_t depth, const schema::Arg* kept);
   void fill_list(const Arg& arg, schema::Arg& to, uint32_t depth, const schema::Arg* kept);
   void fill_dict(const Arg& arg, schema::Arg& to, uint32_t depth);
@@ -119,10 +120,10 @@ class PbEncoder {
   const Pool* pool_;
   std::optional<Error> error_;
   std::vector<std::string_view> table_;
-  std::deque<std::string> texts_;                           // what table_ names and the module has not interned
-  std::vector<uint32_t> by_id_;                             // StringId -> index; 0: not yet in the table
+  std::deque<std::string> texts_;                           // names in table_ not interned
+  std::vector<uint32_t> by_id_;                             // StringId -> index; 0: none yet
   std::vector<uint32_t> by_expr_;                           // ExprId -> index
-  std::unordered_map<std::string_view, uint32_t> by_text_;  // of texts_
+  std::unordered_map<std::string_view, uint32_t> by_text_;  // index of texts_
 };
 
 }  // namespace fxopt

@@ -11,7 +11,7 @@
 namespace fxopt {
 namespace {
 
-// Field numbers of schema messages File and Counts. A test holds them against the descriptors.
+// Field numbers of schema messages File and Counts. A test compares them with the descriptors.
 constexpr uint32_t kMagicField = 1;
 constexpr uint32_t kVersionField = 2;
 constexpr uint32_t kHashField = 3;
@@ -25,11 +25,11 @@ constexpr std::array<WireType, kNumFields> kFieldTypes = {WireType::kVarint,  Wi
 constexpr std::string_view kMagicBytes(
     "\x0d"
     "FXG1",
-    5);  // the field as every writer here begins a file
+    5);  // the field `magic`, which comes first
 
 struct Fields {
   std::array<std::optional<WireField>, kNumFields> known;
-  std::string_view oddity;  // a field that does not belong there
+  std::string_view oddity;  // an unknown or repeated field
   size_t oddity_offset = 0;
 };
 
@@ -47,14 +47,14 @@ std::string guess(std::string_view bytes) {
   const auto begins = [bytes](std::string_view magic) { return bytes.starts_with(magic); };
   if (begins("\x1f\x8b")) return "it begins like gzip: decompress it first";
   if (begins("PK\x03\x04"))
-    return "it begins like a zip archive, as what torch.save and torch.export.save write: an exported program can be "
-           "written by fxopt.save; a checkpoint holds no graph";
-  if (begins("\x28\xb5\x2f\xfd")) return "it begins like zstd inside of what was decompressed";
+    return "it begins like a zip archive, as written by torch.save and torch.export.save: save an exported program "
+           "with fxopt.save; a checkpoint holds no graph";
+  if (begins("\x28\xb5\x2f\xfd")) return "it begins like zstd after decompression: decompress it once more";
   if (begins("\x80\x02") || begins("\x80\x04") || begins("\x80\x05")) {
-    return "it begins like a pickle, which is never read; graphs are written by fxopt.save";
+    return "it begins like a pickle, which fxopt never reads; save graphs with fxopt.save";
   }
-  if (begins("\x89PNG")) return "it begins like a PNG image; graphs are written by fxopt.save";
-  return "graphs are written by fxopt.save, as .pb (protobuf message fxopt.schema.File), .fxg or .json";
+  if (begins("\x89PNG")) return "it begins like a PNG image; save graphs with fxopt.save";
+  return "save graphs with fxopt.save, as .pb (protobuf message fxopt.schema.File), .fxg or .json";
 }
 
 Error not_a_file(std::string_view bytes) {
@@ -116,7 +116,7 @@ Result<PbCounts> read_counts(const WireField& field, uint64_t offset) {
 std::optional<Error> refuse_pb_size(uint64_t bytes) {
   if (bytes <= kMaxPbBytes) return std::nullopt;
   return Error{ErrorCode::kFileTooLarge,
-               "the binary form would take " + human_bytes(static_cast<double>(bytes)) + " and ends at 2 GiB",
+               "the binary form would take " + human_bytes(static_cast<double>(bytes)) + ", and its limit is 2 GiB",
                "split the module, or use text", Where()};
 }
 
@@ -136,7 +136,7 @@ Result<PbEnvelope> read_envelope(std::string_view bytes) {
                     "use the fxopt that wrote it, or write it again", 0);
   }
   if (!fields.oddity.empty()) {
-    return error_at(ErrorCode::kMalformed, "around the module stands " + std::string(fields.oddity), "",
+    return error_at(ErrorCode::kMalformed, "outside the module, the file has " + std::string(fields.oddity), "",
                     fields.oddity_offset);
   }
   const std::optional<WireField>& module = fields.known[kModuleField];
@@ -146,9 +146,9 @@ Result<PbEnvelope> read_envelope(std::string_view bytes) {
   PbEnvelope envelope;
   envelope.module = module->payload;
   envelope.module_offset = offset_of(*module);
-  const uint64_t told = fields.known[kHashField].has_value() ? fields.known[kHashField]->value : 0;
-  if (hash_bytes(envelope.module) != told) {
-    return error_at(ErrorCode::kHashMismatch, "the module does not have the hash that the file states",
+  const uint64_t stated = fields.known[kHashField].has_value() ? fields.known[kHashField]->value : 0;
+  if (hash_bytes(envelope.module) != stated) {
+    return error_at(ErrorCode::kHashMismatch, "the module does not match the file's hash",
                     "the bytes were damaged: copy or write it again", envelope.module_offset);
   }
   if (const std::optional<WireField>& field = fields.known[kCountsField]) {

@@ -10,14 +10,14 @@
 
 namespace fxopt {
 
-// What stands around the module in a binary file: schema message File.
+// The envelope of the module in a binary file: schema message File.
 
 inline constexpr uint32_t kPbMagic = 0x31475846;  // "FXG1" in the file
 inline constexpr uint32_t kPbVersion = 0;         // the schema version this build reads and writes
-// What protobuf can hold in one message: fewer than 2^31 - 1 bytes.
+// Protobuf holds fewer than 2^31 - 1 bytes in one message.
 inline constexpr uint64_t kMaxPbBytes = 0x7FFFFFFF - 1;
 
-// kFileTooLarge for a binary form of that size; nothing when it fits.
+// Returns kFileTooLarge for a binary form of that size; nothing if it fits.
 std::optional<Error> refuse_pb_size(uint64_t bytes);
 
 struct PbCounts {
@@ -29,17 +29,17 @@ struct PbCounts {
 
 struct PbEnvelope {
   PbCounts counts;
-  std::string_view module;  // serialized, its hash checked
+  std::string_view module;  // serialized; its hash is checked
   uint64_t module_offset = 0;
 };
 
-// Finds the module in the bytes of a file and checks magic, version and hash. Everything in the envelope is known and
-// occurs once: nothing but the hash guards it, so a field of a newer schema there is refused. Errors: kNotAFile,
+// Finds the module in the bytes of a file and checks magic, version and hash. Only the hash
+// protects the envelope, so unknown and repeated fields in it are errors. Errors: kNotAFile,
 // kVersion, kHashMismatch, kTruncated, kMalformed, kFileTooLarge. O(bytes).
 Result<PbEnvelope> read_envelope(std::string_view bytes);
 
-// The file around the module whose serialized form is the concatenation of `parts`, which are emptied on the way.
-// Error: kFileTooLarge.
+// Returns the file for a module whose serialized form is the concatenation of `parts`. Empties
+// `parts`. Error: kFileTooLarge.
 Result<std::string> write_envelope(const PbCounts& counts, std::vector<std::string> parts);
 
 }  // namespace fxopt

@@ -13,14 +13,14 @@ namespace fxopt {
 class PbDecoder;
 class PbEncoder;
 
-// Arguments of a node that is read: they become edges when all nodes are there.
+// Arguments of a decoded node. They become edges once all nodes are read.
 struct PbNodeArgs {
   ArgRange args;
   ArgRange kwargs;
 };
 
-// Appends the node of a message to the graph, but for its edges. On failure nothing, the reason in the decoder's error.
-// Errors: kDuplicateName and those of the decoder.
+// Appends the node of a message to the graph, without its edges. On failure returns nothing, and
+// the decoder's error has the reason. Errors: kDuplicateName and those of the decoder.
 std::optional<PbNodeArgs> decode_node(PbDecoder& decoder, Graph& graph, const schema::Node& message);
 
 // Fills `message`, which must be empty.

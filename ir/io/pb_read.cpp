@@ -1,6 +1,7 @@
-// Reads the binary form. The bytes of the module are hashed before anything in them is parsed, and module and graphs
-// are walked field by field, so that one node at a time is a protobuf object. The string table may stand anywhere in
-// the module; a first walk collects it and the extents of everything else.
+// Reads the binary form. The bytes of the module are hashed before they are parsed. Module and
+// graphs are read field by field, so that only one node at a time is a protobuf object. The string
+// table may be anywhere in the module; a first walk collects it and the extents of all other
+// fields.
 #include <array>
 #include <functional>
 #include <map>
@@ -26,7 +27,8 @@ namespace {
 using M = schema::Module;
 using G = schema::Graph;
 
-// Arguments take up to three messages a level (Arg, ArgDict, ArgItem) and stand a few levels below the module.
+// Arguments take up to three messages a level (Arg, ArgDict, ArgItem) and are a few levels below
+// the module.
 int message_depth(const ReadLimits& limits) { return static_cast<int>(limits.max_depth) * 3 + 16; }
 
 // One field of the module, not yet parsed.
@@ -38,7 +40,7 @@ struct Extent {
 
 class PbReader {
  public:
-  // Into `module`, beside what is there.
+  // Reads into `module`, which may already have content.
   PbReader(const PbEnvelope& envelope, const ReadLimits& limits, Module& module)
       : envelope_(envelope),
         limits_(limits),
@@ -78,7 +80,7 @@ class PbReader {
   bool read_graph_field(Graph& graph, const WireField& field);
   bool read_graph_name(Graph& graph, const WireField& field);
   bool read_node(Graph& graph, std::string_view bytes);
-  // An empty message, in the place of the one before it.
+  // Returns an empty message, which replaces the previous one.
   template <class Message>
   Message& fresh() {
     arena_.Reset();
@@ -92,17 +94,17 @@ class PbReader {
   PbEnvelope envelope_;
   ReadLimits limits_;
   Module* module_;
-  size_t first_graph_, first_storage_;  // places of the first that is read
-  uint64_t uid_base_, storage_base_;    // that ids count from
+  size_t first_graph_, first_storage_;  // indices of the first graph and storage to be read
+  uint64_t uid_base_, storage_base_;    // added to every id in the file
   PbDecoder decoder_;
   std::vector<Extent> extents_;
-  std::map<uint32_t, std::string_view> singular_;  // the module's messages that stand once, by field number
-  uint64_t num_nodes_ = 0;                         // of all graphs
+  std::map<uint32_t, std::string_view> singular_;  // singular fields of the module, by field number
+  uint64_t num_nodes_ = 0;                         // all graphs together
   CountedIds uids_, storage_ids_;
 
-  // Of the graph that is being read.
+  // State of the current graph.
   std::array<char, 64 * 1024> block_;
-  google::protobuf::Arena arena_;  // of the one protobuf object there is at a time; begins in block_
+  google::protobuf::Arena arena_;  // holds the one protobuf object at a time; starts in block_
   google::protobuf::RepeatedPtrField<schema::MetaEntry> graph_meta_;
   std::vector<PbNodeArgs> node_args_;
   uint32_t graph_name_ = 0;
@@ -116,7 +118,8 @@ Status PbReader::read() {
 
 // ---- places of errors
 
-// Where `bytes` stand in the file; the module itself for what was put together from several places.
+// The offset of `bytes` in the file. For bytes assembled from several places, the offset of the
+// module.
 uint64_t PbReader::offset_of(std::string_view bytes) const {
   const std::less<const char*> before;
   const char* first = envelope_.module.data();
@@ -145,7 +148,7 @@ bool PbReader::parse(google::protobuf::Message& message, std::string_view bytes)
 
 // ---- the module
 
-// Whether the schema knows the field, with the wire type it has here.
+// Whether the schema has the field with this wire type.
 bool PbReader::is_known(const WireField& field) const {
   const google::protobuf::FieldDescriptor* known = M::descriptor()->FindFieldByNumber(static_cast<int>(field.number));
   if (known == nullptr) return false;
@@ -169,7 +172,8 @@ bool PbReader::index_module() {
       case M::kProfileFieldNumber:
       case M::kMemoryPlanFieldNumber:
       case M::kCertificateFieldNumber:
-        // Protobuf would merge a second one; none of our writers makes it, and pieces need not be whole messages.
+        // Protobuf would merge two such fields. No writer of fxopt makes that, and pieces need not
+        // be whole messages.
         if (!singular_.try_emplace(field->number, field->payload).second) {
           decoder_.fail(ErrorCode::kMalformed,
                         "field " + std::to_string(field->number) + " of the module is given twice");
@@ -184,7 +188,7 @@ bool PbReader::index_module() {
 }
 
 bool PbReader::read_module() {
-  // Tensors refer to storages, targets are described by operator schemas.
+  // Tensors refer to storages, and operator schemas describe targets, so both come first.
   for (const Extent& extent : extents_) {
     if (!read_first(extent)) return place(extent.bytes);
   }
@@ -313,7 +317,7 @@ bool PbReader::read_counters() {
   if (!parse(counters, found->second)) return decoder_.in("counters");
   const uint64_t next_uid = uid_base_ + counters.next_uid(), next_storage = storage_base_ + counters.next_storage();
   if (next_uid < module_->next_uid || next_storage < module_->next_storage) {
-    decoder_.fail(ErrorCode::kBadValue, "a counter stands at or below a number that is taken",
+    decoder_.fail(ErrorCode::kBadValue, "a counter is at or below a number in use",
                   "leave `counters` out to have them derived");
     return decoder_.in("counters");
   }
@@ -357,17 +361,17 @@ bool PbReader::check_counts() {
       {"strings", envelope_.counts.strings, found.strings},
       {"storages", envelope_.counts.storages, found.storages},
   }};
-  for (const auto& [what, told, counted] : pairs) {
-    if (told == counted) continue;
-    return decoder_.fail(ErrorCode::kCountMismatch, "the file says it holds " + std::to_string(told) + " " + what +
-                                                        " and holds " + std::to_string(counted));
+  for (const auto& [what, stated, counted] : pairs) {
+    if (stated == counted) continue;
+    return decoder_.fail(ErrorCode::kCountMismatch, "the file states " + std::to_string(stated) + " " + what +
+                                                        " but has " + std::to_string(counted));
   }
   return true;
 }
 
 // ---- graphs
 
-// Finds the name and the number of nodes, which references are checked against.
+// Reads the name and the number of nodes. References are checked against that number.
 bool PbReader::survey_graph(std::string_view bytes) {
   graph_name_ = 0;
   graph_nodes_ = 0;
@@ -409,7 +413,7 @@ bool PbReader::read_graph(std::string_view bytes) {
     return false;
   }
   graph.meta = *meta;
-  // Edges come last: a node may be read before it stands in the file.
+  // Edges come last: an argument may refer to a later node.
   for (size_t i = 0; i < node_args_.size(); ++i) graph.set_args(NodeId(i), node_args_[i].args, node_args_[i].kwargs);
   return true;
 }
@@ -463,7 +467,7 @@ bool PbReader::read_graph_field(Graph& graph, const WireField& field) {
   return true;
 }
 
-// The fields of a graph that are one number.
+// The scalar fields of a graph.
 bool PbReader::read_graph_name(Graph& graph, const WireField& field) {
   if (field.number == G::kKindFieldNumber) {
     const std::optional<GraphKind> kind = decoder_.enumeration<GraphKind>(static_cast<int>(field.value));

@@ -19,10 +19,11 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// A fragment holds what one argument, value or record does, without the arguments inside it: a shallow tree.
+// A fragment covers one argument, value or record, without nested arguments, so it is a shallow
+// tree.
 constexpr int kMaxFragmentDepth = 16;
 
-// Whether the unknown fields of what `field` holds go into the fragment of the message around it.
+// Whether unknown fields of messages in `field` go into the fragment of the enclosing message.
 bool is_folded(const FieldDescriptor& field) {
   static const std::vector<const Descriptor*> always = {
       schema::Int::descriptor(),        schema::SymbolicEntry::descriptor(), schema::Placement::descriptor(),
@@ -39,7 +40,8 @@ bool is_folded(const FieldDescriptor& field) {
          (owner == schema::ArgItem::descriptor() && field.number() == schema::ArgItem::kKeyFieldNumber);
 }
 
-// Fills `fragment`, an empty message of the type of `message`; false when nothing is unknown.
+// Fills `fragment`, an empty message of the type of `message`. Returns false if no field is
+// unknown.
 bool collect(const Message& message, Message& fragment) {
   const Reflection& reflection = *message.GetReflection();
   bool found = !reflection.GetUnknownFields(message).empty();

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMaxGroups = 64;
 
-static_assert(std::endian::native == std::endian::little, "fixed-width fields are copied as they stand");
+static_assert(std::endian::native == std::endian::little, "fixed-width fields are copied byte by byte");
 
 }  // namespace
 
@@ -50,7 +50,7 @@ bool WireReader::read_tag() {
   if (!read_varint(&tag)) return false;
   constexpr size_t kLongestTag = 5;  // bytes; protobuf refuses a tag padded beyond them
   if (cursor_ - start > kLongestTag || tag > UINT32_MAX || (tag >> 3) == 0 || (tag & 7) > 5) {
-    fault_ = "a field tag is not legal";
+    fault_ = "a field tag is not valid";
     return false;
   }
   field_.number = static_cast<uint32_t>(tag >> 3);
@@ -88,7 +88,7 @@ bool WireReader::read_content() {
     case WireType::kEndGroup:
       break;
   }
-  fault_ = "a group ends that did not begin";
+  fault_ = "a group ends without a start";
   return false;
 }
 
@@ -105,7 +105,7 @@ bool WireReader::skip_group() {
       }
     } else if (field_.type == WireType::kEndGroup) {
       if (groups_.back() != field_.number) {
-        fault_ = "a group ends that did not begin";
+        fault_ = "a group ends without a start";
         return false;
       }
       groups_.pop_back();
@@ -154,7 +154,7 @@ void append_bytes_field(std::string& out, uint32_t number, std::string_view byte
 
 bool parse_message(google::protobuf::Message& message, std::string_view bytes, int max_messages) {
   const int size = static_cast<int>(bytes.size());
-  // The plain call is the fast one, with the library's own limit on nesting.
+  // The plain call is fast but has the library's own limit on nesting.
   if (max_messages >= google::protobuf::io::CodedInputStream::GetDefaultRecursionLimit() &&
       message.ParseFromArray(bytes.data(), size)) {
     return true;

@@ -15,8 +15,8 @@ class Message;
 
 namespace fxopt {
 
-// The protobuf wire format as far as walking and writing the fields of one message needs it: the large messages (file,
-// module, graph) are never held as one protobuf object.
+// Walking and writing the fields of one message in the protobuf wire format. The large messages
+// (file, module, graph) are never held as one protobuf object.
 
 enum class WireType : uint8_t {
   kVarint = 0,
@@ -40,13 +40,13 @@ class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : bytes_(bytes) {}
 
-  // The next field, valid until the next call; nullptr at the end and at a fault.
+  // Returns the next field, valid until the next call; nullptr at the end and at a fault.
   const WireField* next();
-  // Why next() stopped before the end; empty when it did not.
+  // The reason why next() stopped before the end; empty if it did not.
   std::string_view fault() const { return fault_; }
-  // True when more bytes could have made a field of what is there.
+  // Whether more bytes could have completed the last field.
   bool is_cut_off() const { return cut_off_; }
-  size_t offset() const { return at_; }  // of the field that next() looked at last
+  size_t offset() const { return at_; }  // the start of the field that next() read last
 
  private:
   bool read_tag();
@@ -70,19 +70,21 @@ void append_varint_field(std::string& out, uint32_t number, uint64_t value);
 void append_fixed32_field(std::string& out, uint32_t number, uint32_t value);
 void append_fixed64_field(std::string& out, uint32_t number, uint64_t value);
 void append_bytes_field(std::string& out, uint32_t number, std::string_view bytes);
-// The tag and the length that stand before `size` bytes of field `number`.
+// Appends the tag and the length that precede `size` bytes of field `number`.
 void append_bytes_header(std::string& out, uint32_t number, size_t size);
 
-// Parses `bytes` into `message`, which it clears first. Messages may nest `max_messages` deep. False when they do not
-// parse.
+// Clears `message` and parses `bytes` into it. Messages may nest `max_messages` deep. Returns false
+// if the bytes do not parse.
 bool parse_message(google::protobuf::Message& message, std::string_view bytes, int max_messages);
 
-// Why parse_message() refused `bytes` as a message of `type`: kLimit for nesting, else kMalformed, with the place in
-// Where::byte counted from `offset` and in Where::field.
+// Returns the reason why parse_message() refused `bytes` as a message of `type`: kLimit for
+// nesting, otherwise kMalformed. The place is in Where::byte, counted from `offset`, and in
+// Where::field.
 Error explain_parse_failure(std::string_view bytes, const google::protobuf::Descriptor& type, uint64_t offset,
                             int max_messages);
 
-// Silences the library's own messages on standard error: faults are reported as errors. Every entry point calls it.
+// Silences the library's own messages on standard error, since faults are reported as errors. Every
+// entry point calls it.
 void silence_protobuf();
 
 }  // namespace fxopt

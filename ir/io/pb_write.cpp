@@ -1,5 +1,5 @@
-// Writes the binary form: one node at a time as a protobuf object, graphs as finished byte strings, the string table
-// last though it stands first.
+// Writes the binary form. One node at a time is a protobuf object, and graphs are finished byte
+// strings. The string table is written last but comes first in the file.
 #include <utility>
 
 #include "fxgraph.pb.h"
@@ -43,8 +43,9 @@ class PbWriter {
 
   const Module& module_;
   PbEncoder encoder_;
-  std::vector<std::string> parts_{std::string()};  // of the serialized module, after the string table
-  uint64_t size_ = 0;                              // of what append() wrote
+  // The serialized module; the string table goes first.
+  std::vector<std::string> parts_{std::string()};
+  uint64_t size_ = 0;  // bytes written by append()
   uint64_t num_nodes_ = 0;
   CountedIds uids_, storage_ids_;
 };
@@ -189,7 +190,7 @@ void PbWriter::append_last() {
   if (module_.certificate.has_value()) {
     append_record<schema::Certificate>(M::kCertificateFieldNumber, *module_.certificate);
   }
-  last.AppendToString(&parts_.back());  // nothing but unknown fields
+  last.AppendToString(&parts_.back());  // only unknown fields
 }
 
 std::string PbWriter::string_table() const {

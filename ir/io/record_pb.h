@@ -17,25 +17,26 @@ class Reflection;
 
 namespace fxopt {
 
-// What reading and writing records by their visit() share: the schema's fields in the order of visit(), and access to
-// them by reflection. Scalars only; strings, expressions, tensors and metadata need the tables that PbDecoder and
-// PbEncoder keep.
+// Shared by reading and writing of records: the schema's fields in the order of a record's visit(),
+// and access to them by reflection. Scalars only; strings, expressions, tensors and metadata need
+// the tables of PbDecoder and PbEncoder.
 
 template <class T>
 concept IsRecord = requires {
   T::kMessage;
 };
 
-// A field and the means to reach it, which the library looks up anew on each call to Message::GetReflection.
+// A field and its message's reflection, which Message::GetReflection would look up on each call.
 struct PbField {
   const google::protobuf::FieldDescriptor* field = nullptr;
   const google::protobuf::Reflection* reflection = nullptr;
 };
 
-// The fields `names` of the schema message `message`. A name the schema lacks is our bug.
+// Returns the fields `names` of the schema message `message`. A name that the schema lacks is an
+// internal error.
 std::vector<PbField> find_pb_fields(const char* message, const std::vector<std::string>& names);
 
-// The fields a record visits, in that order. Looked up once for each record type.
+// Returns the fields of a record in the order of its visit(). Looked up once for each record type.
 template <IsRecord Record>
 const std::vector<PbField>& record_fields() {
   static const std::vector<PbField> fields = [] {
@@ -47,7 +48,8 @@ const std::vector<PbField>& record_fields() {
   return fields;
 }
 
-// True when the field is in the message: for one without presence, when it is not the default.
+// Whether the message has the field. A field without presence counts unless it has its default
+// value.
 bool pb_has(const google::protobuf::Message& message, const PbField& field);
 
 const google::protobuf::Message& pb_submessage(const google::protobuf::Message& message, const PbField& field);

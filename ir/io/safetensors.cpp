@@ -18,9 +18,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr uint64_t kLengthBytes = 8;     // of the header's length, in front of it
-constexpr uint64_t kHeaderMultiple = 8;  // the writer pads the header to a multiple of so many bytes
-constexpr size_t kMaxShown = 200;        // bytes of a name or reason that a message quotes
+constexpr uint64_t kLengthBytes = 8;     // size of the header's length field
+constexpr uint64_t kHeaderMultiple = 8;  // the writer pads the header to such a multiple
+constexpr size_t kMaxShown = 200;        // longest quote of a name or reason in a message
 constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
 constexpr std::string_view kMetadataKey = "__metadata__";
 constexpr const char* kCheckFile = "check that this is a safetensors file";
@@ -52,7 +52,7 @@ constexpr DTypeName kDTypes[] = {
     {DType::kFloat8E4m3fnuz, "F8_E4M3FNUZ"},
     {DType::kFloat8E5m2fnuz, "F8_E5M2FNUZ"},
     {DType::kFloat8E8m0fnu, "F8_E8M0"},
-    {DType::kFloat4E2m1fnX2, "F4"},  // the format counts single values of 4 bits, the project pairs
+    {DType::kFloat4E2m1fnX2, "F4"},  // the format counts single 4-bit values, fxopt counts pairs
 };
 
 std::optional<DType> dtype_of(std::string_view name) {
@@ -73,13 +73,15 @@ std::string_view format_name(DType dtype) {
 std::string shorten(std::string_view text) {
   if (text.size() <= kMaxShown) return std::string(text);
   size_t size = kMaxShown;
-  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;  // inside a character
+  // Inside a UTF-8 character.
+  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
   return std::string(text.substr(0, size)) + "...";
 }
 
 std::string shown(std::string_view name) { return quote(shorten(name)); }
 
-// element_size(dtype) times `sizes`; nothing when it needs more than 63 bits with each size of 0 taken as 1.
+// element_size(dtype) times `sizes`. Nothing if that needs more than 63 bits with sizes of 0
+// counted as 1.
 std::optional<uint64_t> byte_count(DType dtype, const std::vector<int64_t>& sizes) {
   int64_t count = element_size(dtype);
   bool is_empty = false;
@@ -90,7 +92,7 @@ std::optional<uint64_t> byte_count(DType dtype, const std::vector<int64_t>& size
   return is_empty ? 0 : static_cast<uint64_t>(count);
 }
 
-// Indices of the tensors, sorted by name.
+// The indices of the tensors, sorted by name.
 std::vector<uint32_t> sort_by_name(std::span<const SafetensorsTensor> tensors) {
   std::vector<uint32_t> order(tensors.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -98,7 +100,7 @@ std::vector<uint32_t> sort_by_name(std::span<const SafetensorsTensor> tensors) {
   return order;
 }
 
-// The first name, in sorted order, that two tensors have; nothing when there is none.
+// The first name in sorted order that two tensors share, if any.
 std::optional<std::string> repeated_name(std::span<const SafetensorsTensor> tensors,
                                          const std::vector<uint32_t>& by_name) {
   for (size_t i = 1; i < by_name.size(); ++i) {
@@ -109,8 +111,9 @@ std::optional<std::string> repeated_name(std::span<const SafetensorsTensor> tens
 
 }  // namespace
 
-// Receives the header from the JSON parser, which calls it without recursion and stops when it returns false. A value
-// in the wrong place ends the reading, so nesting is bounded by the three levels of the format.
+// Receives the header from the JSON parser, which calls it without recursion and stops if it
+// returns false. A misplaced value stops the parser, so nesting is bounded by the three levels of
+// the format.
 class SafetensorsReader : public nlohmann::json_sax<Json> {
  public:
   SafetensorsReader(std::string_view bytes, const SafetensorsLimits& limits) : bytes_(bytes), limits_(limits) {}
@@ -157,12 +160,12 @@ class SafetensorsReader : public nlohmann::json_sax<Json> {
   SafetensorsLimits limits_;
   uint64_t header_bytes_ = 0;
   Safetensors content_;
-  std::vector<Offsets> offsets_;  // of each tensor, in bytes of the data
+  std::vector<Offsets> offsets_;  // by tensor, in bytes from the start of the data
 
   Place place_ = Place::kRoot;
-  std::string key_;             // the last one of the header or the metadata
+  std::string key_;             // the last key of the header or the metadata
   Field field_ = kNoField;      // the last key of a tensor's record
-  unsigned fields_ = kNoField;  // of this record
+  unsigned fields_ = kNoField;  // all keys of that record
   size_t num_offsets_ = 0;
   bool has_metadata_ = false;
   std::optional<Error> error_;
@@ -182,7 +185,7 @@ Error SafetensorsReader::tensor_error(size_t index, std::string_view part, Error
   return error;
 }
 
-// The place that is being read, for errors.
+// The current place, for errors.
 std::string SafetensorsReader::field() const {
   if (place_ == Place::kRoot) return "";
   if (place_ == Place::kHeader) return shown(key_);
@@ -394,7 +397,7 @@ Status SafetensorsReader::read_header() {
   if (!header.starts_with('{')) {
     return error_at(kLengthBytes, ErrorCode::kMalformed, "the header does not begin with '{'", kCheckFile);
   }
-  // The parser takes a zero byte for the end of its input.
+  // The parser would take a zero byte for the end of its input.
   if (const size_t zero = header.find('\0'); zero != std::string_view::npos) {
     return error_at(kLengthBytes + zero, ErrorCode::kMalformed, "the header contains a zero byte", kCheckFile);
   }
@@ -409,7 +412,7 @@ Status SafetensorsReader::read_header() {
   return ok_status();
 }
 
-// Size and place of one tensor.
+// Checks size and place of one tensor.
 Status SafetensorsReader::check_tensor(size_t index) {
   SafetensorsTensor& tensor = content_.tensors_[index];
   const Offsets offsets = offsets_[index];
@@ -446,7 +449,7 @@ Status SafetensorsReader::check_tensor(size_t index) {
   return ok_status();
 }
 
-// The tensors cover the data without gaps and overlaps.
+// Checks that the tensors cover the data without gaps and overlaps.
 Status SafetensorsReader::check_data() {
   std::vector<uint32_t> order(offsets_.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -520,7 +523,7 @@ Result<SafetensorsFile> load_safetensors(const std::string& path, const Safetens
 
 namespace {
 
-// A file as the writer gives it: the length and the header, then the data of the tensors in `order`.
+// The layout of a written file: the length and the header, then the data of the tensors in `order`.
 struct FileLayout {
   std::string head;
   std::vector<uint32_t> order;
@@ -532,7 +535,7 @@ Error refuse(const SafetensorsTensor& tensor, std::string message, std::string h
   return error;
 }
 
-// Why the format cannot hold the tensor.
+// Returns the reason why the format cannot hold the tensor, if any.
 std::optional<Error> refuse_tensor(const SafetensorsTensor& tensor) {
   const SafetensorsLimits limits;
   if (tensor.name.empty() || tensor.name == kMetadataKey || !is_utf8(tensor.name)) {
@@ -589,7 +592,7 @@ Result<FileLayout> lay_out(std::span<const SafetensorsTensor> tensors, const Saf
     if (std::optional<Error> error = refuse_tensor(tensor)) return *std::move(error);
   }
   if (const std::optional<std::string> name = repeated_name(tensors, sort_by_name(tensors))) {
-    return Error{ErrorCode::kFileWrite, "two tensors have the name " + shown(*name), "rename one of them", {}};
+    return Error{ErrorCode::kFileWrite, "two tensors have the name " + shown(*name), "rename one", {}};
   }
   FileLayout layout;
   layout.order.resize(tensors.size());
@@ -624,7 +627,7 @@ Result<FileLayout> lay_out(std::span<const SafetensorsTensor> tensors, const Saf
   return layout;
 }
 
-// The head and the data as pieces, which point into `layout` and the tensors.
+// Header and data as pieces, which point into `layout` and the tensors.
 std::vector<std::string_view> pieces_of(const FileLayout& layout, std::span<const SafetensorsTensor> tensors) {
   std::vector<std::string_view> pieces = {layout.head};
   for (const uint32_t index : layout.order) {

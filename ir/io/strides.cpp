@@ -5,13 +5,14 @@
 namespace fxopt {
 namespace {
 
-// Whether the expression `id` is what `dim` becomes as an operand.
+// Whether the expression `id` is the operand form of `dim`.
 bool is_operand(const ExprTable& exprs, ExprId id, const Dim& dim) {
   if (!dim.is_static()) return id == dim.expr;
   return exprs[id].kind == ExprKind::kInt && exprs[id].value == dim.value;
 }
 
-// Whether `product` is what contiguous_strides makes of `size` and the stride of that dimension.
+// Whether `product` is the result of contiguous_strides for `size` and the stride of that
+// dimension.
 bool is_product(const ExprTable& exprs, const Dim& product, const Dim& size, const Dim& stride) {
   int64_t number = 0;
   if (size.is_static() && stride.is_static() &&

@@ -41,7 +41,7 @@ class Finder {
 
   bool is_live(BufferId id) const { return lifetime(id).first <= place_ && place_ <= lifetime(id).last; }
 
-  // True where the storage is there for backward alone.
+  // Whether the storage is live only for backward.
   bool waits(BufferId id) const {
     const Lifetime& life = lifetime(id);
     return life.kind == MemoryClass::kSavedValue && storages_.buffer(id).device == device_ && is_live(id) &&
@@ -52,7 +52,7 @@ class Finder {
   void consider(NodeId node) {
     if (graph_.op(node).has(Effect::kCollective) || is_recomputed(graph_, node)) return;
     RecomputeCandidate candidate{node, 0, 0, {}};
-    uint32_t reader = Lifetime::kNever;  // the first in backward of what is freed
+    uint32_t reader = Lifetime::kNever;  // first reader in backward of a freed storage
     for (const BufferId id : storages_.buffers(node)) {
       if (!id.is_valid() || storages_.buffer(id).producer != node || is_counted_[id] || !waits(id)) continue;
       is_counted_[id] = true;
@@ -70,7 +70,7 @@ class Finder {
     found_.push_back(candidate);
   }
 
-  // A copy right before `reader` would read and give what the node did.
+  // Whether a copy right before `reader` would read and compute the same as the node.
   bool can_stand_before(NodeId node, NodeId reader) {
     return why_unrepeatable(graph_, node, effects_).empty() && repeats_.obstacle(node, reader) == TagRule::kNone;
   }

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kMetricNames[kNumMemoryMetrics] = {"ideal",  "requested", "allocated",
                                                               "active", "reserved",  "arena"};
 
-// The first place of the largest value.
+// Returns the first place with the largest value.
 uint32_t place_of_peak(const std::vector<int64_t>& values) {
   return static_cast<uint32_t>(std::max_element(values.begin(), values.end()) - values.begin());
 }
@@ -72,7 +72,8 @@ class Meter {
     }
   }
 
-  // Of the step that is measured, or of the first one, where the allocator got no further.
+  // Fills the timeline of the measured step, or of the first step if the allocator ran out of
+  // memory in it.
   void add_timeline(MemoryTimeline live, TraceOptions traced, DeviceFootprint& result) const {
     const std::optional<Fit> fit = result.fit(options_.allocator.expandable_segments);
     const bool ends_early = traced.steady.has_value() && fit.has_value() && !fit->fits && fit->step == 1;
@@ -85,7 +86,8 @@ class Meter {
     result.timeline = {1, timeline_of(first), class_timelines(first)};
   }
 
-  // What the profile says of memory outside, with one communicator for each group that collectives run on.
+  // Adds the profile's memory outside the allocator, with one communicator for each group of the
+  // graph's collectives.
   void add_outside(const DeviceProfile& profile, DeviceFootprint& result) const {
     for (const OutsideRow& row : profile.outside) {
       OutsideBytes added{&row, std::nullopt, 0};
@@ -102,7 +104,7 @@ class Meter {
     result.allocator_bytes = std::max<int64_t>(0, *has - result.outside_bytes());
   }
 
-  // A negative amount is taken for an unknown one.
+  // A negative amount counts as unknown.
   static std::optional<int64_t> amount(std::optional<int64_t> bytes) {
     return bytes.value_or(-1) < 0 ? std::nullopt : bytes;
   }

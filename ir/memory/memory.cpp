@@ -39,7 +39,7 @@ bool is_donated(const Graph& graph, NodeId node) {
   return extra != nullptr && extra->input.has_value() && extra->input->donated;
 }
 
-// True for what outlives the step whoever calls it.
+// True for memory that outlives the step, regardless of the caller.
 bool is_kept_by_caller(MemoryClass kind) {
   return kind == MemoryClass::kParameter || kind == MemoryClass::kBuffer || kind == MemoryClass::kOptimizerState ||
          kind == MemoryClass::kConstant;
@@ -99,12 +99,13 @@ class Analyzer {
     }
   }
 
-  // True for an input that stands after a call: it is there from its place on.
+  // True for an input after the first call: it is live from its place on.
   bool arrives(const Buffer& buffer) const {
     return buffer.source == BufferSource::kPlaceholder && graph_.position(buffer.producer) > first_call_;
   }
 
-  // An input's storage ends with its last reader where each placeholder on it is donated, or boxed and kept by no step.
+  // An input's storage ends with its last reader if each placeholder on it is donated, or boxed and
+  // not kept between steps.
   void find_ends() {
     ends_.assign(lifetimes_.size(), true);
     for (size_t i = 0; i < lifetimes_.size(); ++i) {
@@ -125,7 +126,7 @@ class Analyzer {
     return report_.roles_derived ? derived_.get(placeholder) : recorded_role(graph_, placeholder);
   }
 
-  // The class, and the end of what the caller keeps or nobody reads.
+  // Sets the class, and the end of storages that the caller keeps or that have no reader.
   void finish(BufferId id) {
     const Buffer& buffer = storages_.buffer(id);
     Lifetime& life = lifetimes_[id.index()];
@@ -183,7 +184,7 @@ class Analyzer {
     if (backward) last_reader_is_backward_[id.index()] = true;
   }
 
-  // The tuple that getitems take apart holds all its elements until the last of them.
+  // A tuple holds all its elements until its last getitem.
   void touch_elements(NodeId node) {
     uint32_t last = 0, last_in_forward = 0, first_in_backward = Lifetime::kNever;
     for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
@@ -208,7 +209,7 @@ class Analyzer {
     }
   }
 
-  // Until `place` the owner has it, until `held` a collective does. `backward`: because backward reads it.
+  // The owner has it until `place`, a collective until `held`. `backward`: backward reads it.
   void hold(BufferId id, uint32_t place, uint32_t held, bool backward) {
     Lifetime& life = lifetimes_[id.index()];
     life.released = std::max(life.released, place);
@@ -243,7 +244,7 @@ class Analyzer {
     }
   }
 
-  // `of`: the placeholder; invalid when it is not known.
+  // `of`: the placeholder of the parameter; invalid if unknown.
   void add_gradient(NodeId node, NodeId of) {
     const std::span<const BufferId> parameter = of.is_valid() ? storages_.buffers(of) : std::span<const BufferId>();
     for (const BufferId id : storages_.buffers(node)) {
@@ -297,24 +298,25 @@ class Analyzer {
     return gradients_;
   }
 
-  // What begins or ends at a place, on a device by its number.
+  // Bytes that begin or end at a place, with the number of the device.
   struct Change {
     uint32_t device = 0;
     int64_t bytes = 0;
   };
   struct Live {
     WideSum now = 0, most = 0, inputs = 0;
-    NodeId node;  // of `most`
+    NodeId node;  // the first node with `most`
   };
 
-  // Those that something is on, of unknown size, too. What may be no tensor has no device: it counts where nothing does.
+  // True for storages with bytes on a device, including those of unknown size. A storage that may
+  // be no tensor has no device and counts only if no device has any.
   bool is_on_device(const Lifetime& life) const {
     return life.bytes > 0 || (!life.known && storages_.buffer(life.buffer).value.is_valid());
   }
 
-  // One walk for all devices, of which there may be many.
+  // One walk over all devices, which may be many.
   void find_peaks() {
-    std::vector<uint32_t> begins(graph_.num_nodes() + 2, 0);  // by place, of its changes
+    std::vector<uint32_t> begins(graph_.num_nodes() + 2, 0);  // first change by place
     for (const Lifetime& life : lifetimes_) {
       if (!is_on_device(life)) continue;
       ++begins[life.first + 1];
@@ -378,10 +380,10 @@ class Analyzer {
   std::vector<BufferId> gradients_;
   bool gradients_sorted_ = false;
   std::optional<PhaseMap> own_phases_;
-  const PhaseMap* phases_ = nullptr;  // absent: as stored
-  IdMap<NodeId, InputRole> derived_;  // where no placeholder has a role
+  const PhaseMap* phases_ = nullptr;  // nullptr: as stored
+  IdMap<NodeId, InputRole> derived_;  // if no placeholder has a role
   uint32_t end_ = 0;
-  uint32_t first_call_ = 0;  // its place; the last one's where there is none
+  uint32_t first_call_ = 0;  // the first call's place, or the last place if the graph has no call
 };
 
 }  // namespace

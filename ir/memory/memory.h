@@ -14,24 +14,24 @@
 
 namespace fxopt {
 
-// What a live storage is for.
+// The purpose of a live storage.
 enum class MemoryClass : uint8_t {
   kParameter,
   kBuffer,
   kInput,
   kConstant,
   kOptimizerState,
-  kGradient,       // leaves the graph as a gradient
-  kSavedValue,     // made in forward, read by backward; in a forward graph: returned for it
+  kGradient,       // returned as a gradient
+  kSavedValue,     // made in forward, read by backward; in a forward graph: returned for backward
   kRecomputed,     // made by a recomputed copy
-  kCommunication,  // made by a collective, or empty for one to fill
+  kCommunication,  // made by a collective, or an empty buffer that one fills
   kTemporary,
   kWorkspace,  // hidden memory of calls
 };
 inline constexpr size_t kNumMemoryClasses = 11;
 std::string_view memory_class_name(MemoryClass value);
 
-// From where to where a buffer is live, as places in the schedule (Graph::position), both included.
+// The places in the schedule (Graph::position) between which a buffer is live, both included.
 struct Lifetime {
   BufferId buffer;
   uint32_t first = 0;
@@ -39,60 +39,71 @@ struct Lifetime {
   int64_t bytes = 0;  // 0 when `known` is false
   bool known = true;  // false: a size depends on a symbol without a value
   MemoryClass kind = MemoryClass::kTemporary;
-  uint32_t released = 0;  // where its owner lets it go: before `last` where from there only a collective has it
-  // The last place where anything but readers in backward has it: readers in forward, collectives until their wait, the
-  // value it is part of while that is taken apart, keep-alive dependencies. And the first reader in backward.
+  // The place where its owner frees it; before `last` if only a collective holds it after that.
+  uint32_t released = 0;
+  // The last place where it is held for anything but a reader in backward. Holders are readers in
+  // forward, collectives until their wait, the tuple that contains it until its last getitem, and
+  // keep-alive dependencies. `read_in_backward` is its first reader in backward.
   uint32_t kept = 0;
   uint32_t read_in_backward = kNever;
 
   static constexpr uint32_t kNever = UINT32_MAX;
 };
 
-// Who owns placeholders that are not donated.
+// The owner of placeholders that are not donated.
 enum class InputLifetime : uint8_t {
   kCaller,  // the caller: they are live throughout
-  kBoxed,   // the graph, but for parameters, buffers, optimizer state and constants: they end at their last use
+  // The graph: they end at their last use, except parameters, buffers, optimizer state and
+  // constants.
+  kBoxed,
 };
 
 struct MemoryOptions {
-  SymbolValues symbols;  // values for symbols; hints of the module fill in what is missing here
-  SymbolRanges ranges;   // narrower ones than the module's; see size_ranges()
+  SymbolValues symbols;  // values of symbols; the module's hints fill the gaps
+  SymbolRanges ranges;   // ranges narrower than the module's; see size_ranges()
   InputLifetime inputs = InputLifetime::kCaller;
-  // For the classes, derive what the file does not say: phases by resolve_phases(), and where no placeholder has a
-  // role, roles by infer_roles(). Roles are also derived for boxed inputs, on which these depend; else no peak does.
+  // Derives memory classes that the file does not record. Phases come from resolve_phases(). Roles
+  // come from infer_roles(), if no placeholder has one. Boxed inputs depend on roles, so these are
+  // derived for them in any case; no other peak depends on roles.
   bool derive_classes = false;
 };
 
-// The ideal peak of one device: unrounded bytes of live storages in schedule order. Placeholders and attributes are
-// live throughout unless donated (a placeholder after a call, as a composed step has them, from its place on), what the graph returns to the end; a node's inputs and outputs coexist; what a
-// collective reads and makes is held until its wait, what a keep-alive dependency names until the node that has it.
-// What ends does so behind its last reader, an element of a tuple behind the last getitem of any; a placeholder without
-// one stays, as in the code that torch.fx generates.
-// Sums are exact up to 2^63 - 1, which also stands for every larger one.
+// The ideal peak of one device: unrounded bytes of live storages in schedule order.
+//   - Placeholders and attributes are live throughout, except donated ones. A placeholder after a
+//     call, as in a composed step, is live from its place on.
+//   - Returned storages are live to the end. A node's inputs and outputs coexist.
+//   - A collective holds its inputs and outputs until its wait. A keep-alive dependency holds its
+//     target until the dependent node.
+//   - Other storages end after their last reader, tuple elements after the last getitem of any
+//     element. A placeholder without a reader stays, as in the code that torch.fx generates.
+// Sums are exact up to 2^63 - 1; larger sums are reported as 2^63 - 1.
 struct DevicePeak {
   StringId device;  // invalid: tensors without a recorded device
   int64_t bytes = 0;
-  NodeId node;              // the first node at which the peak is reached
-  int64_t input_bytes = 0;  // of placeholders and attributes on this device
+  NodeId node;              // the first node that reaches the peak
+  int64_t input_bytes = 0;  // placeholders and attributes on this device
 };
 
 struct MemoryReport {
   std::vector<DevicePeak> devices;  // largest peak first, ties by name
   bool roles_derived = false;       // see MemoryOptions::derive_classes
-  size_t unknown_buffers = 0;       // sizes that could not be evaluated: every peak is then a lower bound
+  // Number of sizes that could not be evaluated. If above 0, every peak is a lower bound.
+  size_t unknown_buffers = 0;
   std::vector<Lifetime> lifetimes;  // all, by BufferId
   std::vector<NodeId> unknown_nodes;
-  // Parameters whose gradient leaves the graph, sorted. Where gradients do not name theirs, all parameters, if one
-  // does.
+  // Parameters whose gradients the graph returns, sorted. If no gradient names its parameter but
+  // the graph returns one, all parameters.
   std::vector<BufferId> trained;
-  // Of each gradient that leaves the graph the storage of its parameter, sorted; invalid where it is not known.
+  // Each returned gradient's storage with its parameter's storage, sorted. Invalid if the parameter
+  // is unknown.
   std::vector<std::pair<BufferId, BufferId>> gradients;
 
-  // The largest device's peak, 0 for a graph without tensors.
+  // The largest device's peak; 0 for a graph without tensors.
   int64_t peak_bytes() const { return devices.empty() ? 0 : devices.front().bytes; }
 };
 
-// `phases`: those of resolve_phases(), where the caller has them. O(nodes + edges + buffers log buffers).
+// `phases`: the result of resolve_phases(), if the caller has it.
+// O(nodes + edges + buffers log buffers).
 MemoryReport analyze_memory(const Graph& graph, const StorageMap& storages, const MemoryOptions& options = {},
                             const PhaseMap* phases = nullptr);
 

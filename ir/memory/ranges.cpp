@@ -46,7 +46,7 @@ class Ranger {
     for (const ExprId expr : size_expressions(module_, source)) note_symbols(expr);
   }
 
-  // Each part of an expression once, however many share it.
+  // Visits each subexpression once, even if it is shared.
   void note_symbols(ExprId whole) {
     std::vector<ExprId> pending = {whole};
     while (!pending.empty()) {
@@ -65,7 +65,7 @@ class Ranger {
 
   void add_symbol(StringId name) {
     if (!is_used_.get(name)) return;
-    is_used_[name] = false;  // is listed
+    is_used_[name] = false;  // now listed
     const SymbolValues::const_iterator value = values_.find(name);
     const SymbolRanges::const_iterator range = ranges_.find(name);
     result_.symbols.push_back({name, value == values_.end() ? std::nullopt : std::optional<int64_t>(value->second),
@@ -82,11 +82,11 @@ class Ranger {
   std::optional<ExprBounds> bounds_;
   IdMap<ExprId, bool> is_noted_;
   IdMap<StringId, bool> is_used_;
-  std::vector<StringId> used_;  // in the order of first use
+  std::vector<StringId> used_;  // in order of first use
   SizeRanges result_;
 };
 
-// Live sizes at both ends, and how many have no upper one.
+// Sums of live sizes at both ends, and the number of sizes without an upper bound.
 struct Sums {
   WideSum min = 0, max = 0;
   int64_t unbounded = 0;
@@ -98,7 +98,7 @@ struct Sums {
   }
 };
 
-// What is live from place to place, then the largest sums on the way.
+// Collects changes of the live sums by place, then finds the largest sums.
 class RangeSweep {
  public:
   explicit RangeSweep(size_t places) : change_(places + 1) {}
@@ -144,7 +144,8 @@ std::optional<PeakRange> ideal_peak_range(const SizeRanges& ranges, const Storag
     if (storages.buffer(life.buffer).device != trace.device) continue;
     sweep.add(ranges.sizes[life.buffer.index()], life.first, life.last);
   }
-  // What is as large as a storage that has no block, as its size is not known, is not in the trace: it is then larger.
+  // Kept memory as large as a storage of unknown size is not in the trace, since that storage has
+  // no block. The peak then has no upper bound.
   bool is_whole = true;
   for (const TraceBlock& block : trace.blocks) {
     if (block.source != BlockSource::kKept) continue;

@@ -103,13 +103,14 @@ class Replayer {
       } else if (addresses_[block] != 0) {
         free(block);
       } else {
-        device_.finish(stream_of(block));  // released before
+        device_.finish(stream_of(block));  // its kRelease came before
       }
     }
     return true;
   }
 
-  // What the loop around the step does: the optimizer runs, gradients are kept or not, the outputs go.
+  // Does the work of the training loop after a step: the optimizer runs, gradients are kept or
+  // freed, outputs are freed.
   bool end_step() {
     if (result_.steps == 1) {
       for (const uint32_t block : trace_.initial) {
@@ -137,7 +138,7 @@ class Replayer {
     }
   }
 
-  // Of no effect for what is there, as what lives between steps mostly is.
+  // Does nothing for an allocated block, such as most memory kept between steps.
   bool allocate(uint32_t block) {
     if (addresses_[block] != 0) return true;
     block_ = block;
@@ -164,10 +165,12 @@ class Replayer {
     free(block);
   }
 
-  // Where a collective works on a block: each has one of its own, so that each event is done at its own wait.
+  // The stream of the collective that uses a block. Each block has its own, so each event completes
+  // at its own wait.
   static int64_t stream_of(uint32_t block) { return kStream + 1 + block; }
 
-  // What was released is gone while another block is allocated.
+  // Returns the event's block. A released block may complete its free while another block is
+  // allocated.
   uint32_t block_of(const AllocatorEvent& event) const {
     const auto found = released_.find(event.address);
     return event.action == AllocatorAction::kFreeCompleted && found != released_.end() ? found->second : block_;
@@ -194,10 +197,11 @@ class Replayer {
   const ReplayOptions& options_;
   SimulatedDevice device_;
   CachingAllocator allocator_;
-  std::vector<uint64_t> addresses_;                  // by block; 0: not allocated
-  std::unordered_map<uint64_t, uint32_t> released_;  // by address: the block released there, until it is taken again
-  uint32_t place_ = 0;                               // at hand
-  uint32_t block_ = 0;                               // ditto
+  std::vector<uint64_t> addresses_;  // by block; 0: not allocated
+  // By address: the block released there, until reallocated.
+  std::unordered_map<uint64_t, uint32_t> released_;
+  uint32_t place_ = 0;  // current place
+  uint32_t block_ = 0;  // current block
   AllocatorReplay result_;
 };
 

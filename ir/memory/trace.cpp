@@ -45,7 +45,8 @@ class Tracer {
     return static_cast<uint32_t>(trace_.blocks.size() - 1);
   }
 
-  // A block for each storage, inputs first, and the storages that begin, are released and end at each place, by buffer.
+  // Makes a block for each storage. Lists the storages that begin, are released and end at each
+  // place, by buffer.
   void sort_lifetimes() {
     starting_.resize(trace_.schedule.size());
     ending_.resize(trace_.schedule.size());
@@ -83,7 +84,8 @@ class Tracer {
     if (options_.steady->keep_gradients) add_gradients();
   }
 
-  // One for each storage that holds one, and for each parameter: of tied weights the caller keeps the sum.
+  // Adds one kept gradient for each storage with a gradient, but at most one for each parameter:
+  // the caller keeps only the sum for tied weights.
   void add_gradients() {
     std::vector<bool> is_added(storages_.num_buffers(), false);
     for (const auto& [gradient, parameter] : memory_.gradients) {
@@ -111,7 +113,7 @@ class Tracer {
     }
   }
 
-  // Something as large as the block `like`, there throughout.
+  // Adds a block as large as the block `like`, live throughout.
   void add_kept(uint32_t like, MemoryClass kind, std::string_view label) {
     const TraceBlock model = trace_.blocks[like];
     trace_.initial.push_back(
@@ -136,7 +138,8 @@ class Tracer {
     if (place != end()) free_ended(node, place);
   }
 
-  // True for a call that may take more than its rows tell: one of them has no value, or nobody knows what it runs.
+  // True for a call that may take more than its rows show: a row has no value, or no description of
+  // the op exists.
   bool is_unknown(NodeId node, const std::vector<HiddenBlock>& blocks) const {
     if (!graph_[node].is_call()) return false;
     if (blocks.empty() && !is_described(graph_.op(node))) return true;
@@ -144,7 +147,8 @@ class Tracer {
                        [](const HiddenBlock& hidden) { return !hidden.bytes.has_value(); });
   }
 
-  // True where the call's first output, or else the first tensor it reads, is on the trace's device.
+  // True if the call's first output is on the trace's device, or, without outputs, its first tensor
+  // operand is.
   bool runs_here(NodeId node) const {
     for (const BufferId id : storages_.buffers(node)) {
       if (id.is_valid()) return storages_.buffer(id).device == trace_.device;
@@ -174,7 +178,7 @@ class Tracer {
       }
       const uint32_t added = add(block);
       if (kind == HiddenKind::kPersistent && options_.steady.has_value()) {
-        trace_.blocks[added].first = 0;  // since the step before
+        trace_.blocks[added].first = 0;  // allocated in an earlier step
         trace_.initial.push_back(added);
       }
       trace_.events.push_back({added, TraceAction::kTake});
@@ -182,7 +186,7 @@ class Tracer {
     }
   }
 
-  // The executor's own workspace.
+  // Takes the executor's own workspace.
   void take_own(uint32_t place, std::vector<uint32_t>& taken) {
     const NodeId node = trace_.schedule[place];
     const int64_t bytes = node.index() < options_.workspaces.size() ? options_.workspaces[node.index()] : 0;
@@ -236,7 +240,7 @@ class Tracer {
     }
     if (trace_.blocks[block].last != place) return;
     const BufferId id = trace_.blocks[block].buffer;
-    if (block_of_[id.index()] == kNoBlock) return;  // freed before
+    if (block_of_[id.index()] == kNoBlock) return;  // already freed
     trace_.events.push_back({block, TraceAction::kFree});
     block_of_[id.index()] = kNoBlock;
   }
@@ -254,7 +258,8 @@ class Tracer {
   std::vector<std::string_view> persistent_;
 };
 
-// Calls change(block, 1 or -1) for what is taken and freed, and at_fullest() at each place between the two.
+// Calls change(block, 1) for allocations and change(block, -1) for frees, and at_fullest() at each
+// place between the two.
 template <class Change, class AtFullest>
 void walk(const MemoryTrace& trace, const Change& change, const AtFullest& at_fullest) {
   std::vector<bool> is_there(trace.blocks.size(), false);

@@ -15,27 +15,29 @@
 
 namespace fxopt {
 
-// What takes memory in a trace.
+// The origin of a block.
 enum class BlockSource : uint8_t {
-  kInput,      // a placeholder's or an attribute's storage
-  kStorage,    // made by a node
+  kInput,      // storage of a placeholder or an attribute
+  kStorage,    // storage made by a node
   kTemporary,  // hidden memory of a call, see HiddenKind
   kWorkspace,
   kPersistent,
-  kKept,  // lives between steps: optimizer state, gradients that are added to
+  kKept,  // kept between steps: optimizer state, gradients that are added to
 };
 
-// Bytes of one device that are taken and freed as one.
+// Memory of one device that is allocated and freed as a whole.
 struct TraceBlock {
   BlockSource source{};
   MemoryClass kind = MemoryClass::kTemporary;
-  int64_t bytes = 0;                      // above 0
-  NodeId node;                            // that makes or takes it; of kept memory the parameter or the gradient's node
-  BufferId buffer;                        // of kInput and kStorage
-  std::string_view label;                 // of other sources: "cublas", "exp_avg"; the profile's or constant
-  Evidence evidence = Evidence::kSource;  // of hidden memory
-  uint32_t like = 0;                      // of kept memory: the block it is as large as, and which a gradient took over
-  uint32_t first = 0;                     // places in the schedule between which it is live, both included
+  int64_t bytes = 0;  // above 0
+  NodeId node;        // its maker; for kKept the node of the parameter or the gradient
+  BufferId buffer;    // for kInput and kStorage
+  // For other sources: "cublas", "exp_avg". Owned by the profile, or constant.
+  std::string_view label;
+  Evidence evidence = Evidence::kSource;  // for hidden memory
+  // For kKept: the block of the same size. A kept gradient takes its place after the first step.
+  uint32_t like = 0;
+  uint32_t first = 0;  // the places in the schedule between which it is live, both included
   uint32_t last = 0;
 
   bool is_hidden() const {
@@ -45,7 +47,7 @@ struct TraceBlock {
 
 enum class TraceAction : uint8_t {
   kTake,
-  kRelease,  // its owner frees what a collective still works on: not there to be taken before the block's kFree
+  kRelease,  // its owner frees it while a collective still uses it: reusable only after its kFree
   kFree,
 };
 
@@ -54,84 +56,89 @@ struct TraceEvent {
   TraceAction action = TraceAction::kTake;
 };
 
-// How what a collective reads and makes is kept from being taken before its wait.
+// The way in which operands and outputs of a collective are kept from reuse before its wait.
 enum class CommLifetime : uint8_t {
-  kWait,          // the collective has references until the wait: it is allocated until then
-  kRecordStream,  // the collective's stream is recorded: its owner frees it earlier, and it is pending until the wait
+  kWait,  // the collective holds references until the wait, so they stay allocated
+  // Recorded on the collective's stream: the owner frees them earlier, pending until the wait.
+  kRecordStream,
 };
 
-// What an optimizer keeps for each parameter with a gradient.
+// The state that an optimizer keeps for each parameter with a gradient.
 enum class OptimizerState : uint8_t {
   kNone,
-  kMomentum,  // SGD: one tensor like the parameter
-  kAdam,      // Adam, AdamW: two
+  kMomentum,  // SGD: one tensor of the parameter's size
+  kAdam,      // Adam, AdamW: two such tensors
 };
 
-// What is there when a step begins that is not the first.
+// Memory at the start of a step after the first.
 struct SteadyState {
-  OptimizerState optimizer = OptimizerState::kAdam;  // allocated behind the first step; nothing where the graph's
-                                                     // inputs hold optimizer state
-  // True: each step adds its gradients to those of the step before, which live throughout. False: they are gone before
-  // the step begins (zero_grad(set_to_none=True)).
+  // Allocated after the first step. None if the graph's inputs hold optimizer state.
+  OptimizerState optimizer = OptimizerState::kAdam;
+  // True: each step adds its gradients to those of the previous step, which live throughout. False:
+  // they are freed before the step begins (zero_grad(set_to_none=True)).
   bool keep_gradients = true;
 };
 
 struct TraceOptions {
-  const DeviceProfile* profile = nullptr;  // hidden memory of calls; must outlive the trace
-  std::optional<SteadyState> steady;       // the trace is of a step that is not the first
+  const DeviceProfile* profile = nullptr;  // for hidden memory of calls; must outlive the trace
+  std::optional<SteadyState> steady;       // if set, the trace is of a step after the first
   CommLifetime comm = CommLifetime::kWait;
-  // Bytes that an executor's own kernel takes for a call while it runs, by node id; 0, or beyond the end: none.
+  // Workspace bytes of an executor's own kernel for a call, by node id. None for 0 or beyond the
+  // end.
   std::span<const int64_t> workspaces = {};
 };
 
 // One device's allocations and frees in the order of eager execution.
 //
-// Before the first node: inputs and attributes in schedule order, then what lives between steps. At a node: temporaries
-// of the call, its outputs depth first, its workspaces; then, the call having returned, workspaces and temporaries are
-// freed, and what ends at the node, as the code that torch.fx generates does: in the order of the node's inputs, last
-// what it made and nobody reads. What is released stands among these. At the last node nothing is freed, as the outputs
-// go to the caller, and what would be freed there is not released before.
+// Before the first node: inputs and attributes in schedule order, then memory kept between steps.
+// At a node: the call's temporaries, its outputs depth first, its workspaces. After the call, its
+// workspaces and temporaries are freed, then the storages that end at the node, as in the code that
+// torch.fx generates: in the order of the node's inputs, then outputs without a reader. A kRelease
+// is in the same order. At the last node no storage is freed, since the outputs go to the caller,
+// and storages that would end there are not released earlier.
 struct MemoryTrace {
   StringId device;
   std::vector<TraceBlock> blocks;
-  std::vector<uint32_t> initial;  // blocks that are there before the first node, in the order they were taken
-  // At one node all that is taken stands before all that is released or freed. A persistent block of `initial` is taken
-  // here, too: where the first step did it.
+  std::vector<uint32_t> initial;  // allocated before the first node, in the order of allocation
+  // At one node all kTake events come before all kRelease and kFree events. A persistent block of
+  // `initial` also has a kTake where the first step allocated it.
   std::vector<TraceEvent> events;
-  std::vector<uint32_t> begins;  // by place in the schedule, one more than nodes: the first of its events
+  // By place in the schedule: its first event; one entry more than nodes.
+  std::vector<uint32_t> begins;
   std::vector<NodeId> schedule;
-  bool is_steady = false;              // of a step that is not the first
-  std::vector<NodeId> unknown_hidden;  // calls whose hidden memory cannot be told from the call
+  bool is_steady = false;              // the trace is of a step after the first
+  std::vector<NodeId> unknown_hidden;  // calls whose hidden memory is unknown
 
   std::span<const TraceEvent> events_at(uint32_t place) const {
     return std::span(events).subspan(begins[place], begins[place + 1] - begins[place]);
   }
 };
 
-// The trace of what `memory` says is live on `device`. Storages of unknown size are not in it.
-// O(nodes + edges + storages + hidden memory).
+// Returns the trace of the storages in `memory` that are live on `device`. Leaves out storages of
+// unknown size. O(nodes + edges + storages + hidden memory).
 MemoryTrace trace_memory(const Graph& graph, const StorageMap& storages, const MemoryReport& memory, StringId device,
                          const MemoryOptions& lifetimes, const TraceOptions& options);
 
-// Bytes live at each place of the schedule, at its fullest: behind what the node takes, before what it frees.
+// Bytes live at each place of the schedule at its fullest: after the node's allocations, before its
+// frees.
 struct MemoryTimeline {
-  std::vector<int64_t> ideal;      // storages, inputs, what lives between steps
+  std::vector<int64_t> ideal;      // storages, inputs, memory kept between steps
   std::vector<int64_t> requested;  // with hidden memory
 };
 // O(places + events).
 MemoryTimeline timeline_of(const MemoryTrace& trace);
 
-// An arena for all blocks of the trace: offsets ahead of time, as a planned executor or the pool of a CUDA graph has
-// them. `effort`: as ArenaOptions::effort. Nothing when the sizes are beyond what an arena holds. As fast as
-// plan_arena().
+// Plans an arena for all blocks of the trace: offsets ahead of time, as in a planned executor or
+// the pool of a CUDA graph. `effort`: ArenaOptions::effort. Returns nothing if the sizes exceed an
+// arena's limits. Takes the time of plan_arena() in core/arena/arena.h.
 std::optional<ArenaPlan> plan_arena(const MemoryTrace& trace, int64_t effort);
 
-// The parts of MemoryTimeline::requested by MemoryClass; empty for a class without blocks. O(places * classes +
-// events).
+// Splits MemoryTimeline::requested by MemoryClass; empty for a class without blocks.
+// O(places * classes + events).
 std::array<std::vector<int64_t>, kNumMemoryClasses> class_timelines(const MemoryTrace& trace);
 
-// The blocks that are live at `place` at its fullest: largest first, ties by place, then by number. O(blocks log
-// blocks).
+// Returns the blocks live at `place` at its fullest: largest first, ties by first place, then by
+// number. O(blocks log blocks).
 std::vector<uint32_t> live_blocks(const MemoryTrace& trace, uint32_t place);
 
 }  // namespace fxopt

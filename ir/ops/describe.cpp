@@ -48,7 +48,7 @@ void read_schema(const Schema& schema, Op& op) {
   for (const SchemaArg& value : schema.returns) {
     op.aliases.push_back(aliased_arg(schema, value));
     op.is_multi_output |= schema.returns.size() > 1 || value.type.find('[') != std::string::npos;
-    // A return that may alias anything is beyond what an Op can say.
+    // An Op cannot express a return that may alias anything.
     if (value.is_wildcard && value.alias_set.empty()) op.effects = op.effects | kUndescribed;
   }
   op.view = view_of_annotations(schema, op.aliases);

@@ -2,12 +2,13 @@
 
 #include "ir/ops/op.h"
 
-// What the table and describe_op() share: reading an Op off a schema.
+// Shared by the table and describe_op(): reading an Op from a schema.
 
 namespace fxopt {
 
-// Fills in what the annotations say: the schema itself, writes and their effect, aliases, the kind of view,
-// multi-output, and the positions of deciding arguments. Effects set before are kept. O(arguments * returns).
+// Fills in the facts that annotations show: the schema itself, writes and their effect, aliases,
+// the kind of view, multi-output, and the positions of deciding arguments. Effects set before are
+// kept. O(arguments * returns).
 void read_schema(const Schema& schema, Op& op);
 
 }  // namespace fxopt

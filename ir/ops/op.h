@@ -50,7 +50,8 @@ struct SchemaArg {
   bool is_out() const { return keyword_only && is_write; }
 };
 
-// A parsed schema such as "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)".
+// A parsed schema, such as
+// "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)".
 struct Schema {
   std::string name;      // "aten::add_"
   std::string overload;  // "Tensor", empty for default
@@ -63,11 +64,12 @@ struct Schema {
   int16_t find_arg(std::string_view name) const;
 };
 
-// Parses the framework's schema syntax. Errors: kSyntax with the column; kLimit above 64 KiB, 255 arguments or 16
-// levels of brackets. O(length). Two arguments may have one name, as there.
+// Parses the framework's schema syntax. Fails with kSyntax and the column, or with kLimit above 64
+// KiB, 255 arguments or 16 levels of brackets. O(length). Two arguments may have the same name, as
+// in the framework.
 Result<Schema> parse_schema(std::string_view text);
 
-// What running an op does beyond computing its outputs from its inputs. A set of bits.
+// Effects of running an op beyond computing its outputs from its inputs. A set of bits.
 enum class Effect : uint16_t {
   kNone = 0,
   kRandom = 1 << 0,            // draws from a generator
@@ -77,15 +79,15 @@ enum class Effect : uint16_t {
   kHostSync = 1 << 4,          // makes the host wait for the device
   kBarrier = 1 << 5,           // nothing with effects moves across
   kAsserts = 1 << 6,           // checks a condition and yields nothing
-  kOpaque = 1 << 7,            // nobody promises that it has no other effects
+  kOpaque = 1 << 7,            // may have other effects: nothing describes it fully
   kNondeterministic = 1 << 8,  // two runs may differ in the last bits
-  kUnknownWrites = 1 << 9,     // may write whatever it is given and hand it back: no schema, or one known to be silent
-  kChangesMode = 1 << 10,      // later calls run under another gradient mode, inference mode or autocast
+  kUnknownWrites = 1 << 9,     // may write any argument and return it: no schema, or a silent one
+  kChangesMode = 1 << 10,      // changes gradient mode, inference mode or autocast of later calls
 };
 constexpr Effect operator|(Effect a, Effect b) {
   return static_cast<Effect>(static_cast<uint16_t>(a) | static_cast<uint16_t>(b));
 }
-// Of an op that nobody described: assume the worst.
+// For an op without a description: assume the worst.
 constexpr Effect kUndescribed = Effect::kOpaque | Effect::kUnknownWrites;
 constexpr bool has_effect(Effect set, Effect bit) {
   return (static_cast<uint16_t>(set) & static_cast<uint16_t>(bit)) != 0;
@@ -93,40 +95,47 @@ constexpr bool has_effect(Effect set, Effect bit) {
 constexpr Effect without(Effect set, Effect bits) {
   return static_cast<Effect>(static_cast<uint16_t>(set) & ~static_cast<uint16_t>(bits));
 }
-// No effect that would keep a node without users alive or forbid merging: neither random, nor mutating, nor collective,
-// nor waiting, asserting, a barrier, opaque or writing what is not known.
+// No effect that would keep a node without users alive or forbid merging: not random, mutating,
+// collective, waiting, asserting, a barrier, opaque, mode-changing or writing unknown memory.
 constexpr bool is_pure(Effect set) {
   return without(set, Effect::kHostSync | Effect::kNondeterministic) == Effect::kNone;
 }
 
-// How outputs relate to the storages of inputs, where the schema alone does not say. Where argument 0 is a list and the
-// output too, element i of the output relates to element i of the list.
+// How outputs relate to the storages of inputs, where the schema alone does not show it. If
+// argument 0 and the output are lists, element i of the output relates to element i of the
+// argument.
 enum class ViewKind : uint8_t {
-  kNone,        // outputs own new storages, except what the schema's annotations say
+  kNone,        // outputs own new storages, except for the schema's annotations
   kView,        // the output is a view of argument 0
-  kMaybeView,   // a view of argument 0 when strides allow, else a copy: decided from the recorded value
+  kMaybeView,   // a view of argument 0 if strides allow, else a copy: the recorded value decides
   kMultiView,   // every element of the output list is a view of argument 0
   kProjection,  // one element of a tuple or list: operator.getitem
-  kIdentity,    // returns argument 0 itself (wait_tensor, in-place ops that hand back self)
+  kIdentity,    // returns argument 0 itself (wait_tensor, in-place ops that return self)
 };
 
-// Which results of a Python function may be the very tensors that it is given, or hold them.
+// The results of a Python function that may be its arguments, or hold them.
 enum class HandsOn : uint8_t {
   kNothing,
   kLists,     // lists: list + list, list * n
   kAnything,  // the largest of a list, one of two by a condition
 };
 
-// What the storage of a result has room for beyond its own elements: kernels that make a result larger first and shrink it then.
+// The room that a result's storage has beyond its own elements: some kernels make a result larger
+// first and then shrink it.
 enum class Holds : uint8_t {
   kItself,
-  kTerms,  // a loss that is reduced in the storage of its terms: where `reduction` is not 0, all elements of arguments 0 and 1 broadcast
+  // A loss that is reduced in the storage of its terms: if `reduction` is not 0, room for all
+  // elements of arguments 0 and 1 broadcast.
+  kTerms,
   kColumns,  // as many elements as argument 0 (`col2im`)
-  kRuns,     // `unique_consecutive`: values as argument 0, counts as there are slices of it along `dim`
-  kBags,  // `_embedding_bag`: offset2bag has one more element where it has any, bag_size as many as there are offsets
+  // `unique_consecutive`: as many values as argument 0 has, as many counts as it has slices along
+  // `dim`.
+  kRuns,
+  // `_embedding_bag`: offset2bag has one more element if it has any, bag_size one for each offset.
+  kBags,
 };
 
-// What kind of work the op is, for cost models, reports and policies.
+// The kind of work, for cost models, reports and policies.
 enum class ComputeClass : uint8_t {
   kOther,
   kView,
@@ -149,7 +158,8 @@ enum class ComputeClass : uint8_t {
   kOptimizer,
 };
 
-// Sets of ops that PyTorch and torchtitan name: most are needed to reproduce their decisions. A set of bits.
+// Sets of ops that PyTorch and torchtitan name: most serve to reproduce their decisions. A set of
+// bits.
 enum class OpSet : uint16_t {
   kNone = 0,
   kComputeIntensive = 1 << 0,   // the partitioner's compute_intensive_ops, by packet
@@ -159,7 +169,7 @@ enum class OpSet : uint16_t {
   kTitanSave = 1 << 4,          // torchtitan's default save set, by overload
   kPointwiseTag = 1 << 5,       // carries the framework's `pointwise` tag
   kSeeded = 1 << 6,             // carries the framework's `nondeterministic_seeded` tag
-  kTitanMatmul = 1 << 7,        // what torchtitan's per-op policy counts
+  kTitanMatmul = 1 << 7,        // counted by torchtitan's per-op policy
   kNoCpuKernel = 1 << 8,        // an aten op for which PyTorch registers no CPU kernel
   kNoCudaKernel = 1 << 9,       // ... no CUDA kernel
   kDecomposes = 1 << 10,        // torch._decomp.core_aten_decompositions() has an entry
@@ -175,58 +185,65 @@ constexpr bool has_op_set(OpSet set, OpSet bit) {
 // The place of an operator in the built-in table: dense, the same in every run of one build.
 using OpId = Id<struct OpTag>;
 
-// Everything passes may ask about an operator. They look at its name (Module::find_target) only for what holds of that
-// operator alone, as neg(neg(x)) = x does.
+// Everything that passes may ask about an operator. They use its name (Module::find_target) only
+// for a fact about that operator alone, such as neg(neg(x)) = x.
 struct Op {
-  OpId id;                       // invalid: not of the built-in table
+  OpId id;                       // invalid: not in the built-in table
   std::string name;              // "aten.mm.default"
   std::optional<Schema> schema;  // none for higher-order ops and Python functions
   Effect effects = Effect::kNone;
   ViewKind view = ViewKind::kNone;
   ComputeClass compute = ComputeClass::kOther;
   OpSet sets = OpSet::kNone;
-  // Positions of arguments that are written: from the schema's annotations, plus those the schema hides.
+  // Positions of written arguments: from the schema's annotations, plus those that the schema
+  // hides.
   std::vector<uint8_t> writes;
-  // True when a position of `writes` is not in the schema (batch norm's running statistics): a lie that is counted.
+  // True if a position of `writes` is missing from the schema (batch norm's running statistics).
+  // These schema errors are counted.
   bool hides_writes = false;
-  // True when the output aliases argument 0 although the schema declares no alias (_unsafe_view).
+  // True if the output aliases argument 0 although the schema declares no alias (_unsafe_view).
   bool hides_alias = false;
   bool is_multi_output = false;  // yields a tuple or a list
-  // Changes sizes, strides or offset of argument 0 in place (`t_`, `resize_`). An out variant, which resizes an `out`
-  // of other sizes, is told by the call: see changes_metadata() in ir/alias/effects.h.
+  // Changes sizes, strides or offset of argument 0 in place (`t_`, `resize_`). For an out variant,
+  // which resizes an `out` of other sizes, the call decides: see changes_metadata() in
+  // ir/alias/effects.h.
   bool changes_metadata = false;
-  // Puts argument 0 on another storage: that of argument 1 where it is a tensor (`set_`).
+  // Moves argument 0 to another storage: that of argument 1 if it is a tensor (`set_`).
   bool moves_storage = false;
-  // A view that returns argument 0 itself when there is nothing to do (`conj` of real numbers).
+  // A view that returns argument 0 itself if nothing is to be done (`conj` of real numbers).
   bool may_return_argument = false;
-  // Its outputs lie in one storage of their own (`where` of a condition alone).
+  // All outputs share one new storage (`where` of a condition alone).
   bool joins_outputs = false;
-  // A view, but where it lies depends on an argument's data (`narrow` from a start in a tensor).
+  // A view whose place depends on an argument's data (`narrow` from a start in a tensor).
   bool reads_index = false;
-  // Writes every element of argument 0, which is no list, and reads none of it (`copy_`, `fill_`).
+  // Writes every element of argument 0, which is not a list, and reads none (`copy_`, `fill_`).
   bool overwrites = false;
-  // Writes into a copy of argument 0 that has its strides and offset, and so a storage as large as argument 0's: large
-  // where argument 0 is a view of little.
+  // Writes into a copy of argument 0 with the same strides and offset. The copy's storage is as
+  // large as argument 0's, even if argument 0 is a view of a small part.
   bool clones_storage = false;
-  bool has_subgraphs = false;  // runs graphs it is given: effects are those of the subgraphs
-  // For each return of the schema, the position of the argument whose storage it shares or may share, or -1: from the
-  // annotations and from what the schema hides. Empty without a schema.
+  bool has_subgraphs = false;  // runs graphs it is given: its effects are those of the subgraphs
+  // For each return of the schema, the position of the argument whose storage it shares or may
+  // share, or -1: from the annotations and the facts that the schema hides. Empty without a schema.
   std::vector<int16_t> aliases;
-  // Positions of the arguments that decide what one call does, or -1. Positions count keyword-only arguments too.
-  int16_t dropout_arg = -1;   // kRandom holds only where this probability is not known to be 0
-  int16_t training_arg = -1;  // `writes` happen only where this boolean is not known to be false
+  // Positions of the arguments that decide the effects of one call, or -1. Keyword-only arguments
+  // count.
+  int16_t dropout_arg = -1;   // kRandom holds unless this probability is known to be 0
+  int16_t training_arg = -1;  // `writes` happen unless this boolean is known to be false
   int16_t mask_arg = -1;      // a list of index tensors: a boolean one makes the host wait
-  // The position of an argument that some calls return, or an element or a view of it (`einsum` of one operand), or -1.
+  // The position of an argument that some calls return, whole, as an element or as a view
+  // (`einsum` of one operand), or -1.
   int16_t shared_arg = -1;
-  bool shares_only_empty = false;  // those in which that argument has no elements
+  bool shares_only_empty = false;  // only calls in which that argument has no elements
   HandsOn hands_on = HandsOn::kNothing;
-  // How its results lie in memory is the kernel's own choice, and not always as fake tensors record it: their strides are no fact.
+  // The kernel chooses the layout of its results, and not always as fake tensors record it: their
+  // strides are not facts.
   bool chooses_layout = false;
   Holds holds = Holds::kItself;
-  // The operator it runs, given as an argument (higher-order ops). That operator's effects come on top, except kRandom,
-  // which is this op's to say: run_with_rng_state draws from a state it is given.
+  // The position of the operator that it runs, given as an argument (higher-order ops). That
+  // operator's effects are added, except kRandom, which this op decides: run_with_rng_state draws
+  // from a state it is given.
   int16_t operator_arg = -1;
-  // That operator's writes go to copies, which are returned (auto_functionalized).
+  // That operator writes copies, which are returned (auto_functionalized).
   bool functionalizes = false;
 
   bool has(Effect bit) const { return has_effect(effects, bit); }
@@ -236,8 +253,9 @@ struct Op {
   bool is_builtin() const { return id.is_valid(); }
 };
 
-// The built-in description of `name`, or nullptr. The table covers aten, prims, _c10d_functional, the higher-order ops
-// and the Python scalar functions of traces. O(1) expected; rows are parsed on first use of the table.
+// The built-in description of `name`, or nullptr. The table covers aten, prims, _c10d_functional,
+// the higher-order ops and the Python scalar functions of traces. O(1) expected. A row is parsed on
+// first use.
 const Op* find_builtin_op(std::string_view name);
 
 // The size of a table by OpId: ids of built-in ops are 0 to num_builtin_ops() - 1. O(1).
@@ -252,13 +270,13 @@ const Op& builtin_op(OpId id);
 // All built-in ops, sorted by name.
 const std::vector<const Op*>& builtin_ops();
 
-// An op nobody described: opaque.
+// An op without a description: opaque.
 const Op& opaque_op();
 
-// An op described by a schema a file carries: effects and aliases from the annotations; `tags` are the framework's
-// operator tags. Pure only when told so (`pure`), else opaque apart from what the schema says it writes. An op whose
-// calls the framework keeps in order (`effectful`) is opaque and a barrier whatever `pure` says.
-// O(arguments * returns).
+// An op described by a schema from a file: effects and aliases from the annotations; `tags` are the
+// framework's operator tags. Pure only if `pure` is true, else opaque beyond the writes of its
+// schema. An op whose calls the framework keeps in order (`effectful`) is opaque and a barrier
+// whatever `pure` is. O(arguments * returns).
 Op describe_op(std::string_view name, const Schema& schema, const std::vector<std::string_view>& tags,
                std::optional<bool> pure, std::optional<bool> effectful);
 

@@ -21,7 +21,8 @@
 //   annotation := '(' set ['!'] ['->' set] ')'       where a set is names joined by '|', or '*'
 //   default    := word | string | '[' [default {',' default}] ']'
 //
-// Containers (Dict, Future, ...) and tuples are kept as they are written, with what stands inside. Nothing recurses.
+// Containers (Dict, Future, ...) and tuples are kept as written, with their contents. Nothing
+// recurses.
 
 namespace fxopt {
 namespace {
@@ -31,7 +32,7 @@ constexpr size_t kMaxArgs = 255;  // positions are stored in eight bits
 constexpr size_t kMaxDepth = 16;  // nested brackets of a container type or of a default value
 constexpr size_t kExcerptReach = 60;
 
-// What a number, a truth value, None or the name of an enumerator is made of.
+// Characters of a number, a boolean, None or an enumerator's name.
 bool is_value(char c) { return is_word(c) || c == '.' || c == '-' || c == '+'; }
 
 // Types whose parentheses hold types; after any other name they hold an alias annotation.
@@ -40,7 +41,7 @@ bool is_container(std::string_view type) {
   return std::find(std::begin(kContainers), std::end(kContainers), type) != std::end(kContainers);
 }
 
-// The integers of "[1, -2]"; nothing where it lists anything else.
+// The integers of "[1, -2]"; nothing if it lists anything else.
 std::optional<std::vector<int64_t>> read_integers(std::string_view list) {
   std::vector<int64_t> integers;
   list = list.substr(1, list.size() - 2);
@@ -91,7 +92,7 @@ class SchemaParser {
   Result<Schema> parse() {
     if (text_.size() > kMaxText) {
       return Error{
-          ErrorCode::kLimit, "schema of " + std::to_string(text_.size()) + " bytes, more than are read", "", {}};
+          ErrorCode::kLimit, "schema of " + std::to_string(text_.size()) + " bytes, above the limit of 64 KiB", "", {}};
     }
     Schema schema;
     if (parse_name(schema) && parse_args(schema) && parse_returns(schema) && parse_end()) return schema;
@@ -103,7 +104,7 @@ class SchemaParser {
   void skip_space() {
     while (at_ < text_.size() && is_space(text_[at_])) ++at_;
   }
-  // Skips space, then `token` when it stands here.
+  // Skips space, then `token` if it is next.
   bool accept(std::string_view token) {
     skip_space();
     if (!text_.substr(at_).starts_with(token)) return false;
@@ -153,7 +154,7 @@ class SchemaParser {
       if (accept("...")) {
         schema.variadic = true;
       } else if (accept("*")) {
-        if (keyword_only) return fail("'*' stands among the arguments twice");
+        if (keyword_only) return fail("'*' occurs twice among the arguments");
         keyword_only = true;
       } else {
         SchemaArg arg;
@@ -231,7 +232,7 @@ class SchemaParser {
     }
   }
 
-  // What stands between parentheses, as written.
+  // The text between parentheses, as written.
   bool parse_nested_types(SchemaArg& arg) {
     const size_t begin = at_;
     size_t depth = 0;

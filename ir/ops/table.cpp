@@ -21,15 +21,14 @@ using E = Effect;
 using S = OpSet;
 using V = ViewKind;
 
-// What few rows need.
+// Fields that few rows need.
 struct RowExtra {
-  std::string_view hidden_writes = {};  // names of arguments that are written though the schema does not say so
-  std::string_view hidden_aliases =
-      {};                          // per return, the argument it aliases though the schema does not say so, or "-"
-  std::string_view training = {};  // the argument that switches the writes on
+  std::string_view hidden_writes = {};   // written arguments that the schema does not declare
+  std::string_view hidden_aliases = {};  // per return, the undeclared argument it aliases, or "-"
+  std::string_view training = {};        // the argument that switches the writes on
   int16_t operator_arg = -1;
   bool has_subgraphs = false;
-  bool is_multi_output = false;  // without a schema to say so
+  bool is_multi_output = false;  // for rows without a schema
   bool functionalizes = false;
   bool clones_storage = false;
   bool changes_metadata = false;
@@ -61,7 +60,7 @@ constexpr Row kRows[] = {
 #include "ir/ops/libraries.inc"
 };
 
-// "a b" into its words; consumes them one by one.
+// Splits "a b" into words, one by one.
 std::string_view next_word(std::string_view& words) {
   const size_t end = std::min(words.find(' '), words.size());
   const std::string_view word = words.substr(0, end);
@@ -87,7 +86,7 @@ std::string schema_text(const Row& row) {
   return text += row.schema;
 }
 
-// What the schema hides, on top of what read_schema() found.
+// Adds the facts that the schema hides to those of read_schema().
 void add_hidden(const Row& row, Op& op) {
   const Schema& schema = *op.schema;
   for (std::string_view words = row.extra.hidden_writes; !words.empty();) {
@@ -164,7 +163,7 @@ class OpTable {
     return ops;
   }
 
-  // The op of row `i`, made when first asked for.
+  // The op of row `i`, made on first use.
   const Op& get(size_t i) {
     if (const Op* op = ops_[i].load(std::memory_order_acquire)) return *op;
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -178,7 +177,7 @@ class OpTable {
  private:
   std::unordered_map<std::string_view, size_t> index_;
   std::vector<std::atomic<const Op*>> ops_;  // by row
-  std::deque<Op> made_;                      // guarded by mutex_; a deque keeps its elements where they are
+  std::deque<Op> made_;                      // guarded by mutex_; elements never move
   std::mutex mutex_;
 };
 

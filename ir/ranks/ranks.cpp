@@ -72,7 +72,7 @@ class Tracer {
     const std::string name = "%" + std::string(graph.name_of(one.start));
     if (graph.op(one.start).has(Effect::kWaits)) return;  // it waits for itself
     if (one.waits.empty() && !returns_nothing(graph, one.start)) {
-      trace_.undisciplined.push_back(name + ": nobody waits for it");
+      trace_.undisciplined.push_back(name + ": nothing waits for it");
     }
     for (const NodeId user : graph.users(one.start)) {
       const bool is_wait = graph[user].is_call() && graph.op(user).has(Effect::kWaits);
@@ -93,7 +93,7 @@ class Tracer {
     const std::string_view name = graph.op(one.start).name;
     const bool is_uneven = one.kind == CollectiveKind::kAllToAll;
     call.what = plain_packet(name);
-    call.stands_for = calls_stood_for(graph, one.start);
+    call.replaces = replaced_calls(graph, one.start);
     if (call.what == "batch_p2p_ops" && add_batch(graph, one.start, call)) return;
     const Op& op = graph.op(one.start);
     for (size_t i = 0; op.schema.has_value() && i < op.schema->args.size(); ++i) {
@@ -114,7 +114,7 @@ class Tracer {
     trace_.calls.push_back(std::move(call));
   }
 
-  // Its sends and receives, one by one. False: its lists do not tell.
+  // Adds its sends and receives one by one. Returns false if its lists do not show them.
   bool add_batch(const Graph& graph, NodeId node, const RankCall& like) {
     std::array<std::span<const Arg>, 4> lists;  // kinds, peers, tags, tensors
     for (size_t i = 0; i < lists.size(); ++i) {
@@ -142,7 +142,7 @@ class Tracer {
     return true;
   }
 
-  // Whether it writes to its input, or to a tensor it is given, is no matter between ranks.
+  // Ranks may differ in whether a call writes to its input or to a given tensor.
   static std::string plain_packet(std::string_view name) {
     std::string_view packet = packet_of(name);
     for (const std::string_view ending : {"_out", "_"}) {
@@ -169,7 +169,7 @@ class Tracer {
     return found;
   }
 
-  // What the argument is, for comparison with another rank's.
+  // The argument as text, for comparison with another rank's.
   std::string text(const Graph& graph, const Arg& arg, bool is_uneven) const {
     if (arg.is(ArgKind::kNode)) return text(graph, graph.value(arg.as_node()), is_uneven);
     if (arg.is(ArgKind::kInt)) return std::to_string(arg.as_int());
@@ -180,7 +180,8 @@ class Tracer {
       list += (list.size() > 1 ? ", " : "") + text(graph, child, is_uneven);
     return list + "]";
   }
-  // How many elements of which type: that is what NCCL is told. Of parts of unlike sizes, how many of a row.
+  // The number of elements and their type, which is all that NCCL gets. For uneven splits, the
+  // number of elements of a row.
   std::string text(const Graph& graph, const Value& value, bool is_uneven) const {
     if (value.kind != ValueKind::kTensor) return "?";
     const Tensor& tensor = graph.pool().tensor(value);
@@ -203,7 +204,7 @@ class Tracer {
   uint32_t num_batches_ = 0;
 };
 
-// A group's call, whoever issues it: a vertex of the order of all calls.
+// A call of a group, by any rank: a vertex in the order of all calls.
 struct Site {
   const RankTrace* trace;
   const RankCall* call;
@@ -249,8 +250,8 @@ class Comparer {
     }
   }
 
-  // A rank is a member of what it issues calls on, and every member with a file knows the group under that name and in that
-  // order.
+  // A rank must be a member of the groups it issues calls on. Every member with a file must know
+  // the group under that name and with that order.
   void check_groups() {
     std::map<std::pair<std::string, int64_t>, std::pair<const RankGroup*, const RankTrace*>>
         known;  // by name and member
@@ -266,8 +267,8 @@ class Comparer {
           const auto [found, is_new] = known.try_emplace({group.uid, rank}, std::pair(&group, &trace));
           if (is_new || *found->second.first == group) continue;
           conflict(RankConflict::Kind::kGroups, trace, first_on(trace, group),
-                   "rank " + std::to_string(trace.rank) + " knows " + group_text(group) + ", and rank " +
-                       std::to_string(found->second.second->rank) + " " + group_text(*found->second.first));
+                   "rank " + std::to_string(trace.rank) + " lists " + group_text(group) + ", but rank " +
+                       std::to_string(found->second.second->rank) + " lists " + group_text(*found->second.first));
           break;
         }
       }
@@ -302,7 +303,7 @@ class Comparer {
     }
   }
 
-  // Of one group: all members against the first, call by call.
+  // Compares all members of one group with the first, call by call.
   void compare(const RankGroup& group, const std::map<int64_t, Calls>& members) {
     RankReport::Row row;
     row.group = group;
@@ -334,8 +335,8 @@ class Comparer {
       if (shorter != nullptr) {
         conflict(RankConflict::Kind::kLength, *first->trace, first->call,
                  group_text(group) + ", call " + std::to_string(i + 1) + ": " + site_text(*first) + ", and rank " +
-                     std::to_string(shorter->first) + " issues no more than " + std::to_string(shorter->second.size()) +
-                     " calls");
+                     std::to_string(shorter->first) + " issues only " + std::to_string(shorter->second.size()) +
+                     " of these calls");
         return;
       }
       if (!check_parts(group, members, i)) return;
@@ -343,22 +344,24 @@ class Comparer {
     check_origins(group, members);
   }
 
-  // What each call stands for, as places among all that the group's calls stand for on that rank, from 1.
+  // For each call the original calls it stands for, as places from 1 among all those of the group
+  // on that rank.
   static std::vector<std::vector<size_t>> origins_of(const Calls& calls) {
     std::vector<uint64_t> all;
-    for (const Site& site : calls) all.insert(all.end(), site.call->stands_for.begin(), site.call->stands_for.end());
+    for (const Site& site : calls) all.insert(all.end(), site.call->replaces.begin(), site.call->replaces.end());
     std::sort(all.begin(), all.end());
     std::vector<std::vector<size_t>> found;
     for (const Site& site : calls) {
       found.emplace_back();
-      for (const uint64_t uid : site.call->stands_for) {
+      for (const uint64_t uid : site.call->replaces) {
         found.back().push_back(1 + static_cast<size_t>(std::lower_bound(all.begin(), all.end(), uid) - all.begin()));
       }
     }
     return found;
   }
 
-  // Equal calls that stand for unlike ones exchange data that do not belong together, and nothing hangs.
+  // Equal calls that stand for different ones exchange data that do not belong together, and
+  // nothing hangs.
   void check_origins(const RankGroup& group, const std::map<int64_t, Calls>& members) {
     const auto places = [](const std::vector<size_t>& found) {
       return format_numbers(std::vector<int64_t>(found.begin(), found.end()));
@@ -376,14 +379,14 @@ class Comparer {
         if (own[i] == known[i]) continue;
         conflict(RankConflict::Kind::kOrigin, *calls[i].trace, calls[i].call,
                  group_text(group) + ", call " + std::to_string(i + 1) + ": " + site_text((*first)[i]) +
-                     " for what was call " + places(known[i]) + " on the group before passes, and " +
-                     site_text(calls[i]) + " for what was call " + places(own[i]));
+                     " in place of call " + places(known[i]) + " of the group before passes, and " +
+                     site_text(calls[i]) + " in place of call " + places(own[i]));
         return;
       }
     }
   }
 
-  // An all-to-all: what one gives to another is what that takes.
+  // In an all-to-all, each rank must receive as many rows as the other sends it.
   bool check_parts(const RankGroup& group, const std::map<int64_t, Calls>& members, size_t i) {
     for (const auto& [rank, calls] : members) {
       for (const auto& [other, others] : members) {
@@ -393,8 +396,8 @@ class Comparer {
         if (to >= given.size() || from >= taken.size() || given[to] == taken[from]) continue;
         conflict(RankConflict::Kind::kCalls, *calls[i].trace, calls[i].call,
                  group_text(group) + ", call " + std::to_string(i + 1) + ": rank " + std::to_string(rank) +
-                     " gives rank " + std::to_string(other) + " " + std::to_string(given[to]) + " rows by %" +
-                     calls[i].call->node + ", which takes " + std::to_string(taken[from]) + " by %" +
+                     " sends rank " + std::to_string(other) + " " + std::to_string(given[to]) + " rows in %" +
+                     calls[i].call->node + ", but that rank expects " + std::to_string(taken[from]) + " in %" +
                      others[i].call->node);
         return false;
       }
@@ -405,7 +408,7 @@ class Comparer {
     return static_cast<size_t>(std::find(group.ranks.begin(), group.ranks.end(), rank) - group.ranks.begin());
   }
 
-  // Sends and receives, in order for each group, pair and tag.
+  // Matches sends and receives, in order for each group, pair and tag.
   void match_pairs() {
     using Lane = std::tuple<RankGroup, int64_t, int64_t, int64_t>;  // group, from, to, tag
     std::map<Lane, std::pair<Calls, Calls>> lanes;
@@ -432,7 +435,7 @@ class Comparer {
         const std::string about = group_text(group) + ", from rank " + std::to_string(from) + " to rank " +
                                   std::to_string(to) + ", message " + std::to_string(i + 1) + ": " + site_text(site);
         conflict(RankConflict::Kind::kPair, *site.trace, site.call,
-                 about + (is_alone ? ", and the other end has none" : ", and " + site_text(receives[i])));
+                 about + (is_alone ? ", but the other rank has no counterpart" : ", and " + site_text(receives[i])));
         break;
       }
     }
@@ -442,7 +445,8 @@ class Comparer {
     return what.substr(std::min(what.size(), what.find(' ')));
   }
 
-  // Vertices are calls of groups and messages; an edge leads from what a rank issues to what it issues next.
+  // Vertices are calls of groups and messages. An edge leads from a call of a rank to the rank's
+  // next.
   void find_circle() {
     std::map<const RankCall*, uint32_t> vertex_of;
     uint32_t count = 0;
@@ -458,7 +462,7 @@ class Comparer {
     edges_.assign(count, {});
     std::vector<uint32_t> missing(count, 0);
     for (const RankTrace& trace : traces_) {
-      std::vector<const RankCall*> before, last;  // a call, or a batch of them
+      std::vector<const RankCall*> before, last;  // a call, or a batch
       for (const RankCall& call : trace.calls) {
         if (!vertex_of.contains(&call)) continue;
         if (last.empty() || call.batch == 0 || last.back()->batch != call.batch) {
@@ -501,7 +505,7 @@ class Comparer {
     Site before, after;
   };
 
-  // False: there is one, or it would lead to itself.
+  // Returns false if the edge exists, or would lead to its own start.
   bool add_edge(uint32_t from, uint32_t to, const Site& before, const Site& after) {
     const bool is_known =
         std::any_of(edges_[from].begin(), edges_[from].end(), [to](const Edge& edge) { return edge.to == to; });
@@ -510,7 +514,7 @@ class Comparer {
     return true;
   }
 
-  // The shortest way back to the vertex, among those that have no place in an order.
+  // The shortest way back to the vertex, among vertices that have no place in an order.
   std::vector<const Edge*> circle_from(uint32_t vertex, const std::vector<uint32_t>& missing) const {
     std::map<uint32_t, std::pair<uint32_t, const Edge*>> reached;
     std::deque<uint32_t> open = {vertex};
@@ -565,15 +569,15 @@ RankTrace trace_rank(const Module& module, int64_t rank, const std::string& file
 std::string name_of_calls(const RankTrace& trace) {
   if (trace.calls.empty()) return "";
   std::vector<uint64_t> all;
-  for (const RankCall& call : trace.calls) all.insert(all.end(), call.stands_for.begin(), call.stands_for.end());
+  for (const RankCall& call : trace.calls) all.insert(all.end(), call.replaces.begin(), call.replaces.end());
   std::sort(all.begin(), all.end());
   std::vector<uint64_t> words;
   for (const RankCall& call : trace.calls) {
     const bool is_message = call.kind != RankCall::Kind::kCollective;
     const Hash128 what = hash_text(is_message ? std::string_view("message") : std::string_view(call.what));
     words.insert(words.end(),
-                 {call.group, trace.groups[call.group].ranks.size(), what.high, what.low, call.stands_for.size()});
-    for (const uint64_t uid : call.stands_for) {
+                 {call.group, trace.groups[call.group].ranks.size(), what.high, what.low, call.replaces.size()});
+    for (const uint64_t uid : call.replaces) {
       words.push_back(static_cast<uint64_t>(std::lower_bound(all.begin(), all.end(), uid) - all.begin()));
     }
   }

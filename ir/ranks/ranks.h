@@ -9,9 +9,10 @@
 #include "ir/graph/ids.h"
 #include "ir/graph/module.h"
 
-// Whether the ranks of a job issue collectives that fit together. NCCL asks of every communicator that all its ranks issue the
-// same calls in the same order, and of several communicators of one device that all devices issue them in one order (NCCL user
-// guide, "Using multiple NCCL communicators concurrently"); a job that does not hangs, mostly without an error.
+// Checks that the ranks of a job issue collectives that fit together. NCCL requires all ranks of a
+// communicator to issue the same calls in the same order. For several communicators on one device,
+// it requires all devices to issue their calls in one order (NCCL user guide, "Using multiple NCCL
+// communicators concurrently"). A job that violates this hangs, mostly without an error.
 
 namespace fxopt {
 
@@ -21,17 +22,18 @@ struct RankCall {
   Kind kind = Kind::kCollective;
   uint32_t group = 0;  // place in RankTrace::groups
   std::string graph, node;
-  // What all ranks must say alike: operator, reduction, root, type and sizes of what it is given, but for parts of unlike sizes.
+  // The part that must be equal on all ranks: operator, reduction, root, and the type and number of
+  // elements of the inputs. For an all-to-all, whose splits may be uneven, the elements of one row.
   std::string what;
-  int64_t peer = -1, tag = 0;  // kSend, kReceive; of the peer the rank in the job
-  uint32_t batch = 0;          // those of one number (batch_p2p_ops) begin together; 0: it stands alone
-  // See calls_stood_for().
-  std::vector<uint64_t> stands_for;
+  int64_t peer = -1, tag = 0;  // kSend, kReceive; the peer is a rank of the job
+  uint32_t batch = 0;          // calls of one number (batch_p2p_ops) begin together; 0: no batch
+  // See replaced_calls().
+  std::vector<uint64_t> replaces;
   std::vector<int64_t> given,
-      taken;  // of an all-to-all of unlike parts: how many rows go to and come from each, where both are numbers
+      taken;  // an all-to-all of uneven splits: rows sent to and received from each rank, if both are numbers
 };
 
-// A communicator, as its members know it: two of equal ranks are two.
+// A communicator, as its members know it: two with equal ranks are different.
 struct RankGroup {
   std::string uid;
   std::vector<int64_t> ranks;
@@ -43,30 +45,32 @@ struct RankTrace {
   std::string file;
   std::vector<RankGroup> groups;
   std::vector<RankCall> calls;             // in the order in which the step's runs issue them
-  std::vector<std::string> undisciplined;  // starts that nobody waits for, and reads before a wait, in words
-  size_t unknown = 0;                      // calls whose group the file does not list: they are not compared
-  size_t hidden = 0;                       // calls in graphs that nodes run: not looked at
+  std::vector<std::string> undisciplined;  // in words: starts without a wait, reads before a wait
+  size_t unknown = 0;                      // calls on groups the file does not list: not compared
+  size_t hidden = 0;                       // calls in graphs that nodes run: not examined
 };
 
-// What one rank issues, of the graphs of a step in the order of its invocations, else of the file. O(nodes + edges).
+// The calls that one rank issues, from the graphs of a step in the order of its invocations, else
+// in that of the file. O(nodes + edges).
 RankTrace trace_rank(const Module& module, int64_t rank, const std::string& file);
 
-// Names what the rank issues, by 32 hexadecimal digits: its calls in order, each by what it says, how many ranks its group has
-// and which of the groups it is by first use, and what it stands for, counted among all. The same for all ranks that run one
-// program, for none of this hangs on the rank; of sends and receives only that there are. Empty where it issues nothing. O(calls
-// log calls).
+// A name of 32 hexadecimal digits for the calls that the rank issues, in order. Each call
+// contributes RankCall::what, the number of ranks of its group, the group's number by first use,
+// and the calls it stands for, counted among all. No part depends on the rank, so all ranks that
+// run one program have the same name. Sends and receives contribute only their presence. Empty if
+// the rank issues nothing. O(calls log calls).
 std::string name_of_calls(const RankTrace& trace);
 
-// Where ranks do not fit together.
+// A disagreement between ranks.
 struct RankConflict {
   enum class Kind : uint8_t {
-    kGroups,     // a member knows the group otherwise
-    kCalls,      // one rank's call is another's that does not fit
-    kLength,     // one issues more calls than another
-    kPair,       // a send without its receive, or the other way round; of other sizes
-    kOrigin,     // the same call, and it stands for other ones on another rank: buckets of other members, another order
+    kGroups,     // a member knows the group with other ranks or another order
+    kCalls,      // the ranks' calls at one place do not fit
+    kLength,     // one rank issues more calls than another
+    kPair,       // a send or receive without a match, or a pair of different sizes
+    kOrigin,     // equal calls that stand for different ones: other bucket members, another order
     kCircle,     // calls of several groups wait for each other
-    kDiscipline  // a result that is read before its wait, or never waited for
+    kDiscipline  // a result that is read before its wait, or has no wait
   };
   Kind kind;
   std::string text;  // names ranks, nodes and files
@@ -76,19 +80,21 @@ struct RankConflict {
 struct RankReport {
   struct Row {
     RankGroup group;
-    size_t calls = 0;              // that each member issues, or the one with most; messages among them
+    size_t calls = 0;              // those of the member with most calls, including messages
     std::vector<int64_t> missing;  // members without a file
   };
   std::vector<Row> rows;                // by the group
-  std::vector<RankConflict> conflicts;  // of each group the first; the shortest circle
+  std::vector<RankConflict> conflicts;  // the first for each group; the shortest circle
 };
 
-// Compares traces of unlike ranks: of each group the calls of its members one by one, and which of the calls that a rank's file
-// began with each stands for, counted in the order of their uids (so ranks need not number their nodes alike); sends with
-// receives, in order for each pair and tag; then whether the calls of all groups, each rank's in the order in which it issues
-// them, have an order at all. That they do is enough for any number of streams; without waits in the circle a job may get
-// through with NCCL 2.26 or newer, which the text says. O(calls log calls), and for a circle a search from each call in it, of
-// 4,096 at most.
+// Compares traces of different ranks.
+// - The calls of each group's members are compared one by one. So are the original calls that each
+//   stands for, counted in the order of their uids, since ranks may number their nodes differently.
+// - Sends are matched with receives, in order for each pair and tag.
+// - The calls of all groups must have a common order that keeps each rank's order of issue. This is
+//   enough for any number of streams. A job with a circle without waits may complete with NCCL 2.26
+//   or newer, but is reported.
+// O(calls log calls), and for a circle a search from each call in it, from at most 4,096.
 RankReport compare_ranks(const std::vector<RankTrace>& traces);
 
 }  // namespace fxopt

@@ -23,7 +23,7 @@ bool may_be_differentiated_alone(const Graph& graph, const PhaseMap& phases) {
   return graph.kind == GraphKind::kUnspecified;
 }
 
-// Integers and truth values have no gradients.
+// Integers and booleans have no gradients.
 bool may_have_gradient(DType dtype) {
   switch (dtype) {
     case DType::kBool:

@@ -7,34 +7,38 @@
 #include "ir/graph/graph.h"
 #include "ir/step/phases.h"
 
-// What a graph means to autograd, and under which modes its nodes run.
+// How autograd treats a graph, and under which modes its nodes run.
 
 namespace fxopt {
 
-// Gives the phases of a graph where they are needed.
+// Returns the phases of a graph. Called only if needed.
 using PhaseSource = std::function<const PhaseMap&()>;
 
-// Whether autograd may run through the graph when it is executed, so that `detach` and gradient modes decide which
-// gradients come out. False only where the graph shows that it will not:
-//   - a node of it is backward, marked or inferred: the gradients were traced;
-//   - no tensor of it requires grad, and it is recorded as forward, joint, optimizer, inference, ... What AOTAutograd says
-//     of inputs decides nothing: torch.export lets it describe a graph that autograd runs through.
-// `phases` gives resolve_phases() of the graph. A subgraph is differentiated with the graphs that run it: true if any other graph of the module may be.
-// O(nodes), plus infer_phases() for a graph without marks.
+// Whether autograd may run through the graph when it is executed, so that `detach` and gradient
+// modes decide which gradients result. False only if the graph shows that it will not:
+//   - a node is backward, marked or inferred: the gradients were traced
+//   - no tensor requires grad, and the graph is recorded as forward, joint, optimizer, inference,
+//     ... AOTAutograd's descriptions of inputs decide nothing: torch.export lets it describe a
+//     graph that autograd runs through
+//
+// `phases` returns resolve_phases() of the graph. A subgraph is differentiated with the graphs that
+// run it: true if any other graph of the module may be. O(nodes), plus infer_phases() for a graph
+// without marks.
 bool may_be_differentiated(const Graph& graph, const PhaseSource& phases);
 
-// Whether gradients end at what the operator returns, a view of what it is given: `detach`, and a view as a dtype, its own too. O(1).
+// Whether gradients end at the operator's result, a view of its operand: `detach`, and a view as a
+// dtype, even the same one. O(1).
 bool ends_gradients(const Op& op);
 
-// The nodes whose results a gradient may flow through, in a graph that may_be_differentiated(): results that may be
-// floating point or complex, of inputs, of calls given such a result, and of calls whose storage is written. A detach
-// and whatever is made of constants and integers are none.
-// O(nodes + edges + buffers).
+// The nodes whose results a gradient may flow through, in a graph that may_be_differentiated().
+// Their results may be floating-point or complex, and they are inputs, calls with such an operand,
+// or calls whose storage is written. A detach and values computed from constants and integers are
+// left out. O(nodes + edges + buffers).
 IdMap<NodeId, bool> reached_by_gradients(const Graph& graph, const StorageMap& storages);
 
-// The stretches of a graph that run under one set of modes: gradient mode, inference mode, autocast. A call that
-// changes one begins the next stretch. The same call computes, or records for autograd, different things in two of
-// them.
+// The stretches of a graph that run under one set of modes: gradient mode, inference mode,
+// autocast. A call that changes a mode begins the next stretch. The same call may compute, or
+// record for autograd, different things in two stretches.
 class ModeMap {
  public:
   explicit ModeMap(const Graph& graph);

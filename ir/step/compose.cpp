@@ -54,7 +54,7 @@ class Composer {
 
   // -- one run
 
-  // Inputs from outside of the step, and those that an earlier run has, too.
+  // Adds the run's inputs with this source, which come from outside of the step.
   void add_inputs(size_t at, Source source) {
     const StepRun& run = step_.runs[at];
     for (size_t i = 0; i < run.inputs.size(); ++i) {
@@ -62,7 +62,7 @@ class Composer {
       const NodeId id = add_copy(at, run.placeholders[i], phase_of(at, run.placeholders[i]));
       input_names_.push_back(name_of_input(graph_of(at)[run.placeholders[i]].name));
       if (source == Source::kBegin) continue;
-      // Whoever gave it has it to the end of the run, see end_run().
+      // Their owner keeps them to the end of the run, see end_run().
       NodeExtra& extra = graph_.mutable_extra(id);
       if (!extra.input.has_value()) extra.input.emplace();
       extra.input->donated = true;
@@ -87,7 +87,7 @@ class Composer {
     }
   }
 
-  // What the placeholder was recorded on is, in this run, what the given value is on.
+  // Maps the storages recorded for the placeholder, in this run, to those of the given value.
   void join_storages(size_t at, NodeId placeholder, NodeId given) {
     const Graph& graph = graph_of(at);
     std::vector<StorageId> own, other;
@@ -152,7 +152,8 @@ class Composer {
     }
   }
 
-  // A storage of the run: that of what an input is bound to, or, where the graph has run before, a new one.
+  // The storage in the step: that of the value an input is bound to; a new one if the graph has run
+  // before; else the recorded one.
   StorageId storage(size_t at, StorageId recorded) {
     if (!recorded.is_valid()) return recorded;
     const auto found = storages_[at].find(recorded);
@@ -164,7 +165,7 @@ class Composer {
     return own;
   }
 
-  // The attribute stands once, under its path; under another where that is taken by something else.
+  // The attribute exists once, under its path, or under another if something else has that path.
   void share_attribute(const Graph& graph, NodeId id) {
     const TargetId target = graph_[id].target;
     const Attribute* attribute = target.is_valid() ? attribute_of(graph, module_.target(target).name) : nullptr;
@@ -174,7 +175,7 @@ class Composer {
     if (placed->second != attribute->path) graph_[id].target = module_.target(module_.text(placed->second));
   }
 
-  // The path it has in the step: its own, unless that is something else of another graph.
+  // The attribute's path in the step: its own, unless another graph uses that for something else.
   StringId place_attribute(const Graph& graph, Attribute attribute) {
     const auto [taken, is_new] = attributes_.try_emplace(attribute.path, attribute);
     if (!is_new && name_same_thing(taken->second, attribute)) return attribute.path;
@@ -200,9 +201,9 @@ class Composer {
     return is_tangent(graph_of(at), placeholder) ? Phase::kBackward : Phase::kForward;
   }
 
-  // -- what a run returns
+  // -- outputs of a run
 
-  // What nobody but a later run of the step takes.
+  // Whether only a later run of the step takes the output.
   bool is_inner(size_t at, size_t output) const {
     const Graph& graph = graph_of(at);
     if (hands_all_ && Step::is_saved(graph, output)) return graph.kind == GraphKind::kForward && step_.runs.size() > 1;
@@ -230,7 +231,8 @@ class Composer {
       if (is_inner(at, i)) continue;
       if (spec.role == OutputRole::kGradient && !hands_all_) {
         const NodeId parameter = parameter_of(at, spec);
-        if (!parameter.is_valid() && run.is_taken[i]) continue;  // another run takes it: of an activation
+        // An activation's gradient: another run takes it.
+        if (!parameter.is_valid() && run.is_taken[i]) continue;
         if (parameter.is_valid() && !gradients_.insert(parameter).second) {
           kept.push_back(value);
           added_.push_back(value);
@@ -254,7 +256,7 @@ class Composer {
     }
   }
 
-  // True where the new value of an input was copied into it, or is it already.
+  // True if the new value of an input was copied into it, or is the input itself.
   bool copy_back(size_t at, const OutputSpec& spec, NodeId value) {
     const Graph& graph = graph_of(at);
     const NodeId placeholder = spec.of.is_valid() ? graph.find(spec.of) : input_named(at, spec.fqn);
@@ -274,7 +276,7 @@ class Composer {
     return true;
   }
 
-  // The parameter, as it is in the step, that a gradient is of; invalid for one of something else.
+  // The parameter, as it is in the step, whose gradient this is; invalid for other gradients.
   NodeId parameter_of(size_t at, const OutputSpec& spec) {
     const Graph& graph = graph_of(at);
     const NodeId of = spec.of.is_valid() ? graph.find(spec.of) : NodeId();
@@ -282,7 +284,7 @@ class Composer {
     return parameter_named(spec.fqn, spec.subclass_path);
   }
 
-  // The placeholder of that name in the model; invalid where there is none.
+  // The placeholder of that name in the model; invalid if none exists.
   NodeId input_named(size_t at, StringId fqn) {
     if (!fqn.is_valid() || module_.text(fqn).empty()) return NodeId();
     const auto [named, is_new] = named_inputs_.try_emplace(step_.runs[at].graph);
@@ -340,9 +342,9 @@ class Composer {
   std::vector<IdMap<NodeId, NodeId>> mapped_;  // by run: a node to its copy
   std::set<GraphId> has_run_;
   std::vector<bool> runs_again_;                             // by run: its graph has run before
-  std::vector<HashMap<StorageId, StorageId>> storages_;      // by run: a recorded one to that in the step
+  std::vector<HashMap<StorageId, StorageId>> storages_;      // by run: a recorded one to the step's
   std::map<StringId, Attribute> attributes_;                 // by path
-  std::map<std::pair<GraphId, StringId>, StringId> placed_;  // a graph's path to that in the step
+  std::map<std::pair<GraphId, StringId>, StringId> placed_;  // a graph's path to the step's
   std::map<GraphId, HashMap<StringId, size_t>> attribute_places_;
   std::map<GraphId, std::map<StringId, NodeId>> named_inputs_;
   std::set<NodeId> gradients_;  // the parameters that have one

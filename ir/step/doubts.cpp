@@ -19,13 +19,13 @@ std::string count_of(size_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-bool draws_anew(const Graph& graph, NodeId node) {
+bool redraws(const Graph& graph, NodeId node) {
   return graph[node].is_call() && !graph.inputs(node).empty() && is_random_call(graph, node) &&
          !is_recorded_draw(graph, node);
 }
 
-// A number for each node that two nodes share where the same calls lead to both, draws taken for calls like any other. What may write
-// has a number of its own.
+// Numbers nodes so that two nodes have the same number if the same calls lead to both. Draws count
+// as calls like any other. A node that may write has a number of its own.
 class Congruence {
  public:
   explicit Congruence(const Graph& graph) : graph_(graph), numbers_(graph.num_ids(), 0) {
@@ -67,7 +67,7 @@ void find_drawn_twice(const Graph& graph, const PhaseMap& phases, const StorageS
   const auto nodes = graph.nodes();
   const auto in_phase = [&](bool is_backward) {
     return std::any_of(nodes.begin(), nodes.end(),
-                       [&](NodeId node) { return phases.is_backward(node) == is_backward && draws_anew(graph, node); });
+                       [&](NodeId node) { return phases.is_backward(node) == is_backward && redraws(graph, node); });
   };
   if (!in_phase(true) || !in_phase(false)) return;
   const Congruence same(graph);
@@ -75,7 +75,7 @@ void find_drawn_twice(const Graph& graph, const PhaseMap& phases, const StorageS
   NodeId first, original;
   size_t count = 0;
   for (const NodeId node : nodes) {
-    if (!draws_anew(graph, node)) continue;
+    if (!redraws(graph, node)) continue;
     if (!phases.is_backward(node)) {
       drawn.emplace(same[node], node);
       continue;
@@ -87,9 +87,9 @@ void find_drawn_twice(const Graph& graph, const PhaseMap& phases, const StorageS
   if (count == 0) return;
   doubts.push_back(
       {"drawn-twice", first,
-       named(graph, first) + " draws in backward what " + named(graph, original) +
-           " drew in forward, from no recorded slot: the numbers are others, and gradients belong to those" +
-           (count > 1 ? "; " + count_of(count, "draw") + " in all" : "")});
+       named(graph, first) + " repeats in backward the draw of " + named(graph, original) +
+           " in forward, without a recorded slot: the numbers differ, and gradients belong to the new ones" +
+           (count > 1 ? "; " + count_of(count, "draw") + " in total" : "")});
 }
 
 void find_region_inputs(const Graph& graph, std::vector<GraphDoubt>& doubts) {
@@ -107,7 +107,7 @@ void find_region_inputs(const Graph& graph, std::vector<GraphDoubt>& doubts) {
   doubts.push_back(
       {"region-inputs", first,
        count_of(count, "input") +
-           " recorded on the storage of another one, as results of regions are: each is counted by itself"});
+           " recorded on another input's storage, as results of regions are: each is counted as memory of its own"});
 }
 
 }  // namespace
@@ -119,7 +119,7 @@ std::vector<GraphDoubt> find_doubts(const Graph& graph, const PhaseMap& phases, 
     doubts.push_back(
         {"phase-overruled", first,
          count_of(phases.overruled.size(), "node") + " marked backward, " + named(graph, first) +
-             " first, which forward's outputs depend on, as autograd inside forward leaves: taken for forward"});
+             " first, but needed by outputs of forward, as autograd inside forward leaves: treated as forward"});
   }
   find_drawn_twice(graph, phases, storages, doubts);
   find_region_inputs(graph, doubts);

@@ -12,11 +12,11 @@
 #include "ir/step/autograd.h"
 #include "ir/step/phases.h"
 
-// What passes ask of graphs, made once for all who ask.
+// Analyses of graphs, computed once for all passes and reports.
 
 namespace fxopt {
 
-// How often each analysis was made.
+// The number of times each analysis was computed.
 struct FactCounts {
   size_t effects = 0;
   size_t storages = 0;
@@ -36,11 +36,11 @@ struct FactCounts {
   }
 };
 
-// What holds of one graph: each answer is made when it is first asked for and kept until forget(). References to answers
-// are good until then; a pass that changes the graph may still read what held before.
+// Analyses of one graph, each computed on first use and kept until forget(). References to results
+// are valid until then, so a pass that changes the graph may still read the state before.
 class Facts {
  public:
-  // Both are kept by reference.
+  // All three arguments are kept by reference.
   Facts(const Graph& graph, SubgraphEffects& subgraphs, FactCounts& counts)
       : graph_(&graph), subgraphs_(&subgraphs), counts_(&counts) {}
   Facts(const Facts&) = delete;
@@ -50,13 +50,13 @@ class Facts {
   EffectMap& effects();
   const StorageMap& storages();
   const DependenceMap& dependences();
-  // As resolve_phases(): derived where nothing is marked.
+  // As resolve_phases(): inferred if nothing is marked.
   const PhaseMap& phases();
   const ModeMap& modes();
   // As may_be_differentiated() of autograd.h.
   bool is_differentiated();
 
-  // The graph has changed.
+  // Discards all results: the graph has changed.
   void forget();
 
  private:
@@ -71,16 +71,18 @@ class Facts {
   std::optional<bool> is_differentiated_;
 };
 
-// The facts of the graphs of one module. What the graphs that nodes run do is looked into once for all of them.
+// The facts of the graphs of one module. The effects of graphs that nodes run are computed once for
+// all.
 class ModuleFacts {
  public:
   explicit ModuleFacts(const Module& module) : subgraphs_(module) {}
   ModuleFacts(const ModuleFacts&) = delete;
   ModuleFacts& operator=(const ModuleFacts&) = delete;
 
-  // Of a graph of the module. O(1).
+  // The facts of a graph of the module. O(1).
   Facts& of(const Graph& graph);
-  // Any graph may have changed, have been added or taken out. References to Facts are good until then.
+  // Discards all facts: any graph may have been changed, added or removed. References to Facts are
+  // valid until then.
   void forget();
   const FactCounts& counts() const { return counts_; }
 

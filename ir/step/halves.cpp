@@ -14,12 +14,12 @@ namespace {
 
 bool is_symbolic(const Graph& graph, NodeId node) { return graph.value(node).kind == ValueKind::kSymbolic; }
 
-// That backward is to compute a copy has been decided.
+// Copies that recompute made are excluded: it was decided that backward computes them.
 bool is_size(const Graph& graph, NodeId node) {
   return is_symbolic(graph, node) && graph.op(node).is_pure() && !is_recomputed(graph, node);
 }
 
-// A tensor need not be saved for its sizes.
+// Whether backward reads only the tensor's sizes. The tensor need not be saved for these.
 bool backward_reads_sizes_of(const Graph& graph, const PhaseMap& phases, NodeId node) {
   if (graph.value(node).kind != ValueKind::kTensor) return false;
   for (UseId use = graph.first_use(node); use.is_valid(); use = graph.use(use).next) {
@@ -62,28 +62,29 @@ class Halver {
     halves_.arriving.insert(halves_.arriving.end(), states.begin(), states.end());
   }
 
-  // The state of a generator, and the like, which the runtime hands to backward by itself.
+  // A state, such as a generator's, that the runtime passes to backward by itself.
   bool is_state_of_backward(NodeId node) const {
     constexpr InputRole kStates[] = {InputRole::kRngState, InputRole::kSeed, InputRole::kRngOffset, InputRole::kToken,
                                      InputRole::kBackwardState};
     if (std::find(std::begin(kStates), std::end(kStates), recorded_role(graph_, node)) == std::end(kStates)) {
       return false;
     }
-    if (!graph_.has_users(node)) return graph_.name_of(node).starts_with("bwd_");  // as AOTAutograd calls them
+    // The prefix is AOTAutograd's.
+    if (!graph_.has_users(node)) return graph_.name_of(node).starts_with("bwd_");
     for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
       if (!halves_.in_backward[graph_.use(use).user]) return false;
     }
     return true;
   }
 
-  // What backward alone may read, and forward makes.
+  // A node that only backward may read, but that belongs to forward.
   bool is_forward_part(NodeId node) const {
     const bool is_symbol = is_size(graph_, node);
     bool is_part = false, is_forward = true;
     graph_.for_each_input(node, [&](NodeId input) {
       is_forward = is_forward && !halves_.in_backward[input];
       is_part = is_part || (is_symbol && backward_reads_sizes_of(graph_, phases_, input)) ||
-                (takes_part(graph_, node) && may_hold_others(graph_, input));
+                (is_projection(graph_, node) && may_hold_others(graph_, input));
     });
     if (const NodeExtra* extra = graph_.extra(node); extra != nullptr) {
       for (const ControlDep& dep : extra->control) is_forward = is_forward && !halves_.in_backward[dep.node];
@@ -101,7 +102,8 @@ class Halver {
     }
     size_t most = 0;
     while (most < leaves.size() && !is_gradient(most)) ++most;
-    // A None before the first gradient may be one. AOTAutograd returns a gradient or None for each input.
+    // A None before the first gradient may be a gradient: AOTAutograd returns a gradient or None
+    // for each input.
     size_t least = most;
     while (least > 0 && !leaves[least - 1].is_valid()) --least;
     const size_t all = leaves.size() < halves_.primals.size() ? 0 : leaves.size() - halves_.primals.size();
@@ -121,7 +123,7 @@ class Halver {
 
 }  // namespace
 
-bool takes_part(const Graph& graph, NodeId node) {
+bool is_projection(const Graph& graph, NodeId node) {
   if (!graph[node].is_call() || graph.op(node).view != ViewKind::kProjection) return false;
   const Arg* key = graph.arg(node, 1);
   return key != nullptr && (key->is(ArgKind::kInt) || key->is(ArgKind::kString));
@@ -136,7 +138,7 @@ bool holds_others(const Graph& graph, NodeId node) {
   if (has_elements(graph.value(node))) return true;
   if (!may_hold_others(graph, node)) return false;
   for (UseId use = graph.first_use(node); use.is_valid(); use = graph.use(use).next) {
-    if (takes_part(graph, graph.use(use).user)) return true;
+    if (is_projection(graph, graph.use(use).user)) return true;
   }
   return false;
 }

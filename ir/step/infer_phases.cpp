@@ -1,4 +1,4 @@
-// See infer_phases() in phases.h for what is decided and why.
+// See infer_phases() in phases.h for the rules and their reasons.
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,8 @@
 namespace fxopt {
 namespace {
 
-// Ops by which autograd and its users make the gradient of a loss: filled like the loss, or filled with a constant.
+// Ops with which autograd and its users make the gradient of a loss: filled like the loss, or
+// filled with a constant.
 constexpr std::array<std::string_view, 2> kSeedsLikeLoss = {"aten.ones_like.default", "aten.full_like.default"};
 constexpr std::array<std::string_view, 3> kConstantSeeds = {"aten.full.default", "aten.ones.default",
                                                             "aten.scalar_tensor.default"};
@@ -33,7 +34,7 @@ struct Candidate {
   NodeId loss;  // invalid: a constant
 };
 
-// One floating element, as a loss has; also when nothing is recorded.
+// One floating-point element, as a loss has; also if nothing is recorded.
 bool may_be_loss(const Graph& graph, NodeId node) {
   if (graph.value(node).kind == ValueKind::kAbsent) return true;
   const Tensor* tensor = single_tensor(graph, node);
@@ -61,14 +62,14 @@ class PhaseInference {
     }
   }
 
-  // Of a graph that may carry marks.
+  // For a graph that may carry marks.
   std::optional<GradientReach> reach() {
     if (!find_closure()) return std::nullopt;
     std::vector<NodeId> outputs;
     for (const Leaf& leaf : leaves_) {
-      const bool is_told = graph_.num_forward_outputs.has_value() && is_joint_;
-      const bool is_forward = is_told ? static_cast<int64_t>(leaf.place) < *graph_.num_forward_outputs
-                                      : is_forward_output(leaf) && !may_be_marked_gradient(leaf);
+      const bool is_recorded = graph_.num_forward_outputs.has_value() && is_joint_;
+      const bool is_forward = is_recorded ? static_cast<int64_t>(leaf.place) < *graph_.num_forward_outputs
+                                          : is_forward_output(leaf) && !may_be_marked_gradient(leaf);
       if (is_forward) outputs.push_back(leaf.node);
       if (!is_forward && is_joint_ && leaf.node.is_valid()) break;  // gradients come last
     }
@@ -120,7 +121,8 @@ class PhaseInference {
       candidates.push_back({node, loss->as_node()});
     }
     accept(candidates);
-    // A constant seed says nothing of its loss, so only a graph known to hold a backward pass is searched for one.
+    // A constant seed shows nothing about its loss, so only a graph known to hold a backward pass
+    // is searched for one.
     if (!map_.seeds.empty() || !is_known_to_hold_backward()) return;
     candidates.clear();
     for (const NodeId node : graph_.nodes()) {
@@ -157,7 +159,8 @@ class PhaseInference {
     add_outer(chosen);
   }
 
-  // A seed that the loss of another one depends on is of a backward pass inside forward, such as autograd.grad of an energy.
+  // If another seed's loss depends on a seed, this seed belongs to a backward pass inside
+  // forward, such as autograd.grad of an energy.
   void add_outer(const std::vector<Candidate>& chosen) {
     for (size_t first = 0; first < chosen.size(); first += kBits) {
       const size_t count = std::min(kBits, chosen.size() - first);
@@ -192,7 +195,8 @@ class PhaseInference {
       }
     }
     if (!leads_to_gradient) return Grade::kNone;
-    // Ones of some scalar that lead somewhere: a loss nobody returns only in a graph known to hold a backward pass.
+    // Ones like some scalar, leading to an output: a loss that is not returned counts only in a
+    // graph known to hold a backward pass.
     if (result == Grade::kUnreturnedLoss && !(candidate.loss.is_valid() && is_known_to_hold_backward())) {
       return Grade::kNone;
     }
@@ -211,8 +215,9 @@ class PhaseInference {
 
   void add_private_nodes() {
     const IdMap<NodeId, bool> between = nodes_between_backward();
-    IdMap<BufferId, bool> read_by_forward(storages_.num_buffers(), false);  // by a node later than the one at hand
-    IdMap<NodeId, bool> returned(graph_.num_ids(), false);                  // as something other than a gradient
+    // Buffers read by a later forward node than the current one.
+    IdMap<BufferId, bool> read_by_forward(storages_.num_buffers(), false);
+    IdMap<NodeId, bool> returned(graph_.num_ids(), false);  // as something other than a gradient
     for (const Leaf& leaf : leaves_) {
       if (is_forward_output(leaf)) returned[leaf.node] = true;
     }
@@ -230,7 +235,8 @@ class PhaseInference {
     }
   }
 
-  // The runtime of a joint graph writes inputs as forward ends, which the list of nodes has last.
+  // The runtime of a joint graph writes inputs when forward ends; the list of nodes has these
+  // writes last.
   bool updates_input(NodeId node) const {
     const std::span<const BufferId> written = storages_.writes(node);
     return is_joint_ && std::any_of(written.begin(), written.end(), [this](BufferId buffer) {
@@ -284,7 +290,7 @@ class PhaseInference {
     return between;
   }
 
-  // A getitem is part of the node it takes from, wherever it stands.
+  // A getitem follows the node it takes from, wherever it is.
   void follow_parent(NodeId node) {
     const NodeId whole = whole_of(graph_, node);
     if (whole.is_valid() && !in_closure(node)) map_.phase[node] = map_.phase.get(whole);

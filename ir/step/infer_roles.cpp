@@ -1,4 +1,4 @@
-// See infer_roles.h for what is decided and why.
+// See infer_roles.h for the rules and their reasons.
 
 #include "ir/step/infer_roles.h"
 
@@ -58,7 +58,7 @@ class RoleInference {
     }
   }
 
-  // What every user takes it for.
+  // The role in which all users take the node.
   InputRole role_by_users(NodeId node) const {
     const std::vector<NodeId> users = graph_.users(node);
     if (users.empty()) return InputRole::kUnspecified;
@@ -127,13 +127,13 @@ class RoleInference {
 
   bool is_opaque(NodeId node) const { return graph_.value(node).kind == ValueKind::kOpaque; }
 
-  // A part of a tensor subclass that is no tensor stands for itself among the gradients.
+  // A part of a tensor subclass that is no tensor is returned in place of its gradient.
   bool fits_gradient(NodeId gradient, NodeId input) const {
     return is_opaque(input) ? is_opaque(gradient) : same_shape(gradient, input);
   }
 
-  // Lays the outputs over the placeholders, both from their ends. A None stands for a whole tensor subclass, whose last
-  // parts are the ones that are no tensors.
+  // Matches outputs with placeholders, both from their ends. A None stands for a whole tensor
+  // subclass, whose last parts are those that are no tensors.
   std::optional<Reading> read_joint(size_t tangents) const {
     Reading reading;
     reading.tangents = tangents;
@@ -191,7 +191,7 @@ class RoleInference {
     for (size_t i = 0; i < reading.forward; ++i) {
       const NodeId node = roles_.outputs[i].node;
       if (!node.is_valid() || !has_one_element(graph_, node) || !same_shape(node, tangent)) continue;
-      if (loss != nullptr) return;  // which of them the tangent belongs to is not shown
+      if (loss != nullptr) return;  // several outputs fit the tangent
       loss = &roles_.outputs[i];
     }
     if (loss != nullptr) loss->role = OutputRole::kLoss;
@@ -236,8 +236,9 @@ class RoleInference {
     return a == b || (left.size() == 1 && right.size() == 1 && left[0] == right[0]);
   }
 
-  // Floating placeholders; where some are recorded to require a gradient, only those. Also those that nothing reads:
-  // tied weights come as several placeholders with one storage.
+  // Floating-point placeholders; if some are recorded to require a gradient, only those.
+  // Placeholders without users are included: tied weights are several placeholders with one
+  // storage.
   std::vector<DerivedInput*> candidates() {
     std::vector<DerivedInput*> floating, marked;
     for (DerivedInput& input : roles_.inputs) {

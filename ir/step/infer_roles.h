@@ -8,18 +8,18 @@ namespace fxopt {
 
 class StorageMap;
 
-// What the graph shows a placeholder to be. kUnspecified: it does not show.
+// The role that the graph shows for a placeholder. kUnspecified: none is shown.
 struct DerivedInput {
   NodeId node;
   InputRole role = InputRole::kUnspecified;
   bool mutated = false;  // some node writes its storage
 };
 
-// What the graph shows one leaf of the output to be.
+// The role that the graph shows for one leaf of the output.
 struct DerivedOutput {
   NodeId node;  // invalid: None, or no node
   OutputRole role = OutputRole::kUnspecified;
-  NodeId of;  // gradient or mutation of this placeholder; invalid: which one is not shown
+  NodeId of;  // gradient or mutation of this placeholder; invalid: none is shown
 };
 
 struct RoleMap {
@@ -27,32 +27,37 @@ struct RoleMap {
   std::vector<DerivedOutput> outputs;  // every leaf of the output node's argument
 };
 
-// Roles of placeholders and outputs from values, order and dependencies alone. Names and recorded roles are not looked
-// at, except by infer_phases() where it finds the gradient's seed.
+// Roles of placeholders and outputs, from values, order and dependencies alone. Names and recorded
+// roles are ignored, except where infer_phases() looks for the gradient's seed.
 //
-//   symbol         a symbolic value
-//   tangent        of a joint graph: the last k placeholders, where the outputs read as m forward outputs and one
-//                  gradient or None for each other placeholder, in order and in their shapes; the k tangents have the
-//                  shapes of forward outputs in their order, no forward output depends on them and every gradient does;
-//                  and no other k will do. Parts of tensor subclasses that are no tensors stand for themselves
-//   gradient       depends on a tangent or on the seed. Of which placeholder: in a joint graph by place; else gradients
-//                  are laid over the floating placeholders (those that require gradients, where that is recorded), in
-//                  order and in equal shapes, and one counts where the leftmost and the rightmost way to do so agree
-//   parameter      a placeholder whose gradient leaves the graph (a caller may ask for an input's, too)
-//   loss           the one element the seed is made like, or that the only tangent is shaped like
-//   mutation       a leaf on the storage of a placeholder that some node writes
-//   seed, offset   only read as an argument of that name by operators that make random numbers
-//   rng state      only read as the state that an operator is run with
-//   saved value    in a backward graph, what is no number a gradient could be
+//   symbol        a symbolic value
+//   tangent       in a joint graph, one of the last k placeholders. The outputs read as m forward
+//                 outputs and one gradient or None for each other placeholder, in order and in
+//                 their shapes. The k tangents have the shapes of forward outputs, in their order.
+//                 No forward output depends on them, every gradient does, and no other k fits. A
+//                 part of a tensor subclass that is no tensor is returned in place of its gradient
+//   gradient      an output that depends on a tangent or on the seed. In a joint graph its place
+//                 gives the placeholder. Elsewhere gradients are matched with the floating-point
+//                 placeholders (those that require gradients, if recorded), in order and by equal
+//                 shapes. A match counts if the leftmost and the rightmost assignment agree
+//   parameter     a placeholder whose gradient leaves the graph (a caller may request an input's as
+//                 well)
+//   loss          the single element that the seed is made like, or that has the only tangent's
+//                 shape
+//   mutation      an output on the storage of a placeholder that some node writes
+//   seed, offset  read only as an argument of that name, by random operators
+//   rng state     read only as the state that an operator is run with
+//   saved value   in a backward graph, a tensor that is not floating-point and so is no gradient
 //
-// The rest is not shown: an input and a buffer look alike, and so do an update of a buffer that is returned and a
-// user's output. O((nodes + edges) * tangent counts that fit, of which there is one).
+// Other roles are not shown: an input looks like a buffer, and a returned buffer update looks like
+// a user's output. O((nodes + edges) * tangent counts that fit), and one count fits.
 RoleMap infer_roles(const Graph& graph);
 RoleMap infer_roles(const Graph& graph, const StorageMap& storages);  // when the caller has them
 
-// The tangents of a graph that may be joint and has none recorded, which only values and order show. O(nodes + edges).
+// The tangents of a graph that may be joint but records none, from values and order alone.
+// O(nodes + edges).
 std::vector<NodeId> infer_tangents(const Graph& graph, const StorageMap& storages);
-// Writes them: the graph is joint then.
+// Records the tangents, and the graph as joint.
 void write_tangents(Graph& graph, const std::vector<NodeId>& tangents);
 
 }  // namespace fxopt

@@ -23,7 +23,7 @@ bool is_key_of_mark(std::string_view key) {
   return key == kMark || key == kParts || key == kName || key == kTotal || key == kAlso;
 }
 
-// `value[1]`: the number. Nothing for others.
+// The number in `value[1]`; nothing for other nodes.
 std::optional<int64_t> part_number(const Graph& graph, NodeId node) {
   if (!whole_of(graph, node).is_valid()) return std::nullopt;
   const Arg* key = graph.arg(node, 1);
@@ -34,7 +34,7 @@ bool has_part(const Mark& mark, int64_t part) { return std::binary_search(mark.p
 
 bool names_part(const Mark& mark, int64_t part) { return mark.exists && (!mark.has_parts || has_part(mark, part)); }
 
-// How `also` ends for the name of a part, and for a name that was merged into it.
+// The endings in `also`: for the name of a part, and for a name merged into it.
 std::string named_as(int64_t part) { return "=" + std::to_string(part); }
 std::string merged_into(int64_t part) { return "@" + std::to_string(part); }
 
@@ -47,7 +47,8 @@ std::vector<Arg> without_marks(const Graph& graph, std::span<const Arg> items) {
   return others;
 }
 
-// Puts the mark into `custom` in place of the one there; one that does not exist takes it out, and an empty `custom` with it.
+// Replaces the mark in `custom`. Without a mark, removes the old one, and `custom` if it is then
+// empty.
 void write(Graph& graph, NodeId node, const Mark& mark) {
   Module& module = graph.module();
   const Arg* custom = graph.meta_entry(node, kCustom);
@@ -122,8 +123,8 @@ std::vector<std::string> names_by(const Graph& graph, NodeId node, NodeId carrie
   return names;
 }
 
-// Removes the marks that getitems of the part store themselves: a trace would lose them, and one of the call hides them. Adds their
-// names, and sets the total to theirs if it is larger.
+// Removes the marks that getitems of the part store themselves: a trace would lose them, and a
+// mark of the call hides them. Adds their names, and raises the total to theirs.
 void take_own_marks(Graph& graph, NodeId whole, int64_t part, std::vector<std::string>& names, int64_t& total) {
   for (const NodeId user : graph.users(whole)) {
     if (part_number(graph, user) != part || mark_carrier(graph, user) != user) continue;
@@ -135,7 +136,7 @@ void take_own_marks(Graph& graph, NodeId whole, int64_t part, std::vector<std::s
   }
 }
 
-// Marks a part under these names besides those that it has. The marks of its getitems go with it.
+// Marks a part under these names, in addition to those it has. Absorbs the marks of its getitems.
 void add_part(Graph& graph, NodeId carrier, Mark& mark, int64_t part, std::vector<std::string> names) {
   const bool is_known = names_part(mark, part);
   const std::vector<std::string> known =
@@ -153,12 +154,12 @@ void add_part(Graph& graph, NodeId carrier, Mark& mark, int64_t part, std::vecto
   }
 }
 
-// Parts of a marked call that no node takes.
+// Parts of a marked call without a getitem.
 int64_t count_untaken(const Graph& graph, NodeId node, const Mark& mark) {
   std::vector<int64_t> taken;
   for (UseId use = graph.first_use(node); use.is_valid(); use = graph.use(use).next) {
     const NodeId user = graph.use(use).user;
-    if (takes_part(graph, user) && graph.arg(user, 1)->is(ArgKind::kInt)) {
+    if (is_projection(graph, user) && graph.arg(user, 1)->is(ArgKind::kInt)) {
       taken.push_back(graph.arg(user, 1)->as_int());
     }
   }
@@ -197,7 +198,7 @@ class MarkFinder {
     if (!mark.exists) return;
     if (carrier == node && mark.has_parts) {
       const int64_t untaken = count_untaken(graph_, node, mark);
-      if (untaken > 0 && !marks_.without_part.is_valid()) marks_.without_part = node;
+      if (untaken > 0 && !marks_.without_getitem.is_valid()) marks_.without_getitem = node;
       num_untaken_ += untaken;
     }
     if (!is_marked_saved(graph_, node)) return;
@@ -218,7 +219,7 @@ class MarkFinder {
 
   void find_names_of_backward() {
     for (const ErasedNode& erased : graph_.module().erased) {
-      if (erased.is_mark) named_.insert(erased.name);  // such as one that an input has become
+      if (erased.is_mark) named_.insert(erased.name);  // for example, a node that became an input
     }
     for (const NodeId node : graph_.nodes()) {
       if (!graph_[node].is_call() || !phases_.is_backward(node)) continue;
@@ -315,7 +316,7 @@ size_t mark_saved(Graph& graph, std::span<const NodeId> saved) {
     if (is_new) {
       order.push_back(marked);
       mark = read_mark(graph, marked);
-      // One with all its parts stays so; what was known by a name stays known by it.
+      // A mark of the whole call stays one, and a recorded name is kept.
       mark.has_parts = marked != node && (!mark.exists || mark.has_parts);
       if (!mark.exists || !mark.name.is_valid()) mark.name = graph[marked].name;
       mark.exists = true;

@@ -24,7 +24,8 @@
 //                                  result 1 of a call: "NAME@1" adds a name, "NAME=1" replaces the
 //                                  name that follows from the call
 //
-// Marks on backward nodes are ignored: tracers copy a forward node's metadata to its backward nodes.
+// Marks on backward nodes are ignored: tracers copy a forward node's metadata to its backward
+// nodes.
 
 namespace fxopt {
 
@@ -46,8 +47,8 @@ struct Mark {
 // O(size of `custom`).
 Mark read_mark(const Graph& graph, NodeId node);
 
-// The node that stores the mark of a value: the call of a getitem, unless only the getitem itself is
-// marked; else the node. O(size of `custom`).
+// The node that stores the mark of a value: the call of a getitem, unless only the getitem itself
+// is marked; else the node. O(size of `custom`).
 NodeId mark_carrier(const Graph& graph, NodeId node);
 
 // Whether the node is a marked value, by its own mark or as a result that the mark of its call
@@ -63,9 +64,9 @@ std::vector<std::string> marked_names(const Graph& graph, NodeId node);
 struct MarkMap {
   IdMap<NodeId, bool> is_saved;  // marked forward values; of several nodes with one name the last
   std::vector<NodeId> values;    // those of `is_saved`, in schedule order
-  int64_t num_names = 0;         // of these values, merged ones included
+  int64_t num_names = 0;         // names of these values, merged ones included
   int64_t num_lost = 0;          // marked values missing from the graph, as far as totals and indices show
-  NodeId without_part;           // the first call with a marked result that no getitem reads, if any
+  NodeId without_getitem;        // the first call with a marked result that no getitem reads, if any
   NodeId in_backward_alone;      // a backward node with a mark whose name no forward node carries, if any
 };
 // O(nodes + sizes of `custom`), less where the module holds no mark.
@@ -80,7 +81,7 @@ size_t mark_saved(Graph& graph, std::span<const NodeId> saved);
 // O(size of `custom`).
 void add_mark(Graph& graph, NodeId node, std::span<const std::string> names, int64_t total);
 
-// Sets ap_must_save_of of the node's mark. O(size of `custom`).
+// Sets the key ap_must_save_of in the node's mark. O(size of `custom`).
 void set_mark_total(Graph& graph, NodeId node, int64_t total);
 
 // Removes the value's mark. For a getitem, removes its index from the mark of its call.

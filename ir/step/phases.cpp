@@ -25,7 +25,7 @@ Phase default_phase(const Graph& graph) {
   }
 }
 
-// Storages of the graph, made when they are first needed.
+// Storages of the graph, computed on first use.
 class OwnStorages {
  public:
   explicit OwnStorages(const Graph& graph) : graph_(graph) {}
@@ -46,13 +46,14 @@ bool is_marked_forward(const Node& node) {
   return node.phase == Phase::kForward || node.phase == Phase::kLoss || (node.phase_markers & kForwardMarkers) != 0;
 }
 
-// Of a joint graph: unmarked calls after all that is marked forward, which no forward output needs, but writes.
+// Joint graphs: marks unmarked calls after the last forward mark as backward, unless they write or
+// a forward output needs them.
 void find_made_for_backward(const Graph& graph, PhaseMap& map) {
   const auto nodes = graph.nodes();
   const auto is_unmarked = [&graph](NodeId node) { return graph[node].is_call() && has_no_phase_mark(graph[node]); };
-  const bool is_told =
+  const bool is_recorded =
       std::any_of(nodes.begin(), nodes.end(), [&graph](NodeId node) { return is_marked_forward(graph[node]); });
-  if (!is_told || !graph.num_forward_outputs.has_value()) return;
+  if (!is_recorded || !graph.num_forward_outputs.has_value()) return;
   IdMap<NodeId, bool> is_needed(graph.num_ids(), false);
   const std::vector<NodeId> leaves = output_leaves(graph);
   for (size_t i = 0; i < leaves.size() && static_cast<int64_t>(i) < *graph.num_forward_outputs; ++i) {
@@ -70,20 +71,21 @@ void find_made_for_backward(const Graph& graph, PhaseMap& map) {
   }
 }
 
-// Whether an output that forward is told to give is backward.
+// Whether an output that the file records as forward's is backward.
 bool gives_backward(const Graph& graph, const PhaseMap& map) {
   const std::vector<NodeId> leaves = output_leaves(graph);
   for (size_t i = 0; i < leaves.size(); ++i) {
     const OutputRole role = i < graph.outputs.size() ? graph.outputs[i].role : OutputRole::kUnspecified;
-    const bool is_told = role == OutputRole::kLoss || role == OutputRole::kUser ||
-                         static_cast<int64_t>(i) < graph.num_forward_outputs.value_or(0);
-    if (is_told && leaves[i].is_valid() && map.is_backward(leaves[i])) return true;
+    const bool is_recorded = role == OutputRole::kLoss || role == OutputRole::kUser ||
+                             static_cast<int64_t>(i) < graph.num_forward_outputs.value_or(0);
+    if (is_recorded && leaves[i].is_valid() && map.is_backward(leaves[i])) return true;
   }
   return false;
 }
 
-// Whether marks and dependences may disagree, so that it is worth following these: something that is not backward is given what is (a
-// write of backward may be seen by anything), or calls are marked forward, where gradients may hide.
+// Whether marks and dependences may disagree, so that following the dependences pays: a forward
+// output is backward, a node that is not backward has a backward operand, a backward node writes
+// (anything may see that), or calls of a whole step are marked forward, where gradients may hide.
 bool may_contradict(const Graph& graph, const PhaseMap& map) {
   const bool is_whole_step = !is_joint(graph) && holds_backward(graph, map);
   const auto nodes = graph.nodes();
@@ -100,7 +102,7 @@ bool may_contradict(const Graph& graph, const PhaseMap& map) {
          });
 }
 
-// Autograd inside forward marks what it computes backward, as it does outside.
+// Autograd inside forward marks its nodes backward, as it does outside.
 void overrule_marks(const Graph& graph, const StorageMap& storages, PhaseMap& map) {
   const std::optional<GradientReach> gradients = reach_of_gradients(graph, storages);
   if (!gradients.has_value()) return;
@@ -120,7 +122,8 @@ void overrule_marks(const Graph& graph, const StorageMap& storages, PhaseMap& ma
   }
 }
 
-// What depends on backward is backward where no mark says otherwise: sums of gradients that autograd does not make have none.
+// Nodes that depend on backward are backward unless a mark contradicts. Gradient sums that autograd
+// does not make have no mark.
 void follow_backward(const Graph& graph, const StorageMap& storages, PhaseMap& map) {
   std::vector<ReachStart> starts;
   for (const NodeId node : graph.nodes()) {
@@ -185,7 +188,7 @@ std::vector<NodeId> inputs_written_by_runtime(const Graph& graph) {
   if (graph.num_forward_outputs.has_value() && *graph.num_forward_outputs >= 0) {
     count = std::min(count, static_cast<size_t>(*graph.num_forward_outputs));
   }
-  std::map<StringId, NodeId> named;  // by name in the model, once it is asked for
+  std::map<StringId, NodeId> named;  // by name in the model, filled on first use
   for (size_t i = 0; i < count; ++i) {
     const OutputSpec& output = graph.outputs[i];
     if (output.role != OutputRole::kMutation) continue;
@@ -235,7 +238,7 @@ size_t mark_rest_of_forward(Graph& graph, const PhaseMap& phases) {
     const bool is_unmarked = graph[node].is_call() && has_no_phase_mark(graph[node]);
     if (is_unmarked && !phases.is_backward(node)) rest.push_back(node);
   }
-  if (!node.is_valid()) return 0;  // none is marked
+  if (!node.is_valid()) return 0;  // no node is marked
   for (const NodeId unmarked : rest) {
     graph[unmarked].phase = Phase::kForward;
     graph[unmarked].phase_markers = marker_bit(PhaseMarker::kIsForward);

@@ -77,7 +77,7 @@ NodeId find_written_by_runtime(const Graph& graph, const StorageMap& storages, s
                        [&](BufferId buffer) { return buffer.is_valid() && is_written[storages.alias_class(buffer)]; });
   };
   for (const NodeId input : inputs_written_by_runtime(graph)) note(input);
-  // The file may know of one memory where no storages are recorded.
+  // The file may record that inputs share memory even if it records no storages.
   const std::vector<NodeId> inputs = placeholders_of(graph);
   for (const NodeId input : inputs) {
     const InputSpec* spec = recorded_input(graph, input);

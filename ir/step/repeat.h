@@ -5,28 +5,30 @@
 #include "ir/alias/storages.h"
 #include "ir/step/phases.h"
 
-// Whether backward may compute a value of forward again, as far as memory decides. Whether the op can be repeated at all
-// is why_unrepeatable() of tag_rules.h.
+// Whether backward may recompute a forward value, as far as memory decides. Whether the operator
+// can be repeated is decided by why_unrepeatable() of tag_rules.h.
 
 namespace fxopt {
 
-// Refers to the graph and its maps, and is good until they change. Made in O(nodes + edges).
+// Refers to the graph and its maps, and is valid until they change. Built in O(nodes + edges).
 class RepeatRules {
  public:
   RepeatRules(const Graph& graph, const PhaseMap& phases, const StorageMap& storages);
 
-  // What stands against a copy of `node` right before `consumer`:
-  //   kWritten   what it computes with is written between the two, or has its sizes or strides changed; or, in a joint
-  //              graph, is written by forward at all after it (see below); or what it makes is written in place, and
-  //              the write would go to one of two tensors
-  //   kReturned  of several tensors on its memory that the caller is handed, backward made one
-  //   kNone      nothing
-  // The order of a joint graph is not the one it runs in: a write to an input belongs to forward, wherever it stands,
-  // and an input that the runtime writes (an output of role mutation) is written when forward ends.
-  // O(tensors * log writes).
+  // The obstacle to a copy of `node` right before `consumer`:
+  //   kWritten   an operand's memory is written between the two, or its sizes or strides change;
+  //              or, in a joint graph, forward writes that memory anywhere after `node` (see
+  //              below); or the result is written in place, and the write would reach only one of
+  //              two tensors
+  //   kReturned  the caller receives several tensors on the result's memory, and backward made one
+  //   kNone      no obstacle
+  //
+  // A joint graph is not executed in the order of its schedule. A write to an input belongs to
+  // forward, wherever it is. An input that the runtime writes (an output of role mutation) is
+  // written when forward ends. O(tensors * log writes).
   TagRule obstacle(NodeId node, NodeId consumer) const;
 
-  // What `node` makes is written in place after it. O(tensors).
+  // Whether the result of `node` is written in place after it. O(tensors).
   bool is_written_later(NodeId node) const;
 
  private:
@@ -36,14 +38,14 @@ class RepeatRules {
   const Graph* graph_;
   const StorageMap* storages_;
   // By alias class:
-  IdMap<BufferId, uint32_t> returned_;  // how many tensors on it the caller is handed
+  IdMap<BufferId, uint32_t> returned_;  // the number of tensors on it that the caller receives
   IdMap<BufferId, bool> returned_by_backward_;
-  IdMap<BufferId, uint32_t> forward_writes_;  // of a joint graph: one more than the place of the last one
+  IdMap<BufferId, uint32_t> forward_writes_;  // joint graphs: the position of the last one, plus 1
 };
 
-// The first of the nodes on the memory of an input to which the runtime gives a new value between forward and backward: what
-// reads it after forward reads another value than before. Invalid ones among them are passed over. Invalid: none is.
-// O(tensors).
+// The first of the nodes on the memory of an input that the runtime updates between forward and
+// backward: a consumer after forward reads another value than one before. Invalid ids are skipped.
+// Invalid if no node is found. O(tensors).
 NodeId find_written_by_runtime(const Graph& graph, const StorageMap& storages, std::span<const NodeId> nodes);
 
 }  // namespace fxopt

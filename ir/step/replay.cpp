@@ -30,7 +30,7 @@ class Replayer {
     decisions_.unrepeatable.clear();
     std::erase_if(decisions_.remarks, [&](const TagRemark& remark) { return !is_marked.get(remark.node); });
     const auto first = static_cast<std::ptrdiff_t>(decisions_.remarks.size());
-    // Readers come first: only a view that is read keeps its base.
+    // Consumers come first: only a view that is read keeps its base.
     for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
       const bool is_backward = phases_.is_backward(node);
       const bool is_forward = graph_[node].is_call() && !is_backward;
@@ -48,7 +48,7 @@ class Replayer {
   }
 
  private:
-  // The memory of a saved view stays, and with it the value that it views.
+  // The memory of a saved view stays live, and with it the value that it views.
   void keep_bases(NodeId view) {
     for (const BufferId id : storages_.buffers(view)) {
       const Buffer* buffer = id.is_valid() ? &storages_.buffer(id) : nullptr;
@@ -72,7 +72,7 @@ class Replayer {
       decision.rule = TagRule::kMustSave;
       if (!is_policy_tag(graph_, node)) {
         decisions_.remarks.push_back(
-            {node, "saved-besides", "not recomputed, by MUST_SAVE, although the first partition did not save it"});
+            {node, "saved-besides", "saved by MUST_SAVE, although the first partition did not save it"});
       }
       return;
     }
@@ -88,7 +88,8 @@ class Replayer {
     if (!reason.empty()) decisions_.unrepeatable.push_back({node, reason});
   }
 
-  // A policy's tag, but on what cannot be recomputed: by a preference of the same policy backward may need it.
+  // A policy's tag yields, except on a node that cannot be recomputed: by a preference of the same
+  // policy, backward may need that node.
   bool gives_way(NodeId node) {
     return is_policy_tag(graph_, node) && why_unrepeatable(graph_, node, effects_).empty();
   }
@@ -99,7 +100,7 @@ class Replayer {
   EffectMap& effects_;
   RepeatRules repeats_;
   TagDecisions decisions_;
-  IdMap<NodeId, bool> is_base_;  // of a saved view
+  IdMap<NodeId, bool> is_base_;  // whether a saved view views the node
   IdMap<NodeId, bool> is_read_;
 };
 
@@ -107,7 +108,7 @@ bool is_tagged_for_recompute(const Graph& graph, NodeId node) {
   return wants_recompute(graph[node].tag) && !is_policy_tag(graph, node);
 }
 
-// One mark lists results of its call, and the other is for the whole call.
+// One mark lists results of its call, and the other covers the whole call.
 bool are_marked_otherwise(const Graph& graph, NodeId one, NodeId other) {
   const Mark mine = read_mark(graph, one), yours = read_mark(graph, other);
   return mine.exists && yours.exists && mine.has_parts != yours.has_parts;
@@ -119,7 +120,8 @@ void for_each_part(const Graph& graph, NodeId one, NodeId other, const Pair& pai
   std::multimap<int64_t, NodeId> parts;
   const auto each_part = [&graph](NodeId whole, const auto& visit) {
     for (const NodeId user : graph.users(whole)) {
-      if (takes_part(graph, user) && graph.arg(user, 1)->is(ArgKind::kInt)) visit(graph.arg(user, 1)->as_int(), user);
+      if (is_projection(graph, user) && graph.arg(user, 1)->is(ArgKind::kInt))
+        visit(graph.arg(user, 1)->as_int(), user);
     }
   };
   each_part(other, [&](int64_t index, NodeId yours) { parts.emplace(index, yours); });

@@ -4,38 +4,43 @@
 #include "ir/step/facts.h"
 #include "ir/step/tag_rules.h"
 
-// What a second partition saves by the marks of a first (ir/step/marks.h), and nodes whose merging would change that.
+// The values that a second partition saves by the marks of a first (ir/step/marks.h), and the
+// merges of nodes that would change them.
 
 namespace fxopt {
 
-// What each forward value of a joint graph becomes: a marked value is saved, others are recomputed.
+// The fate of each forward value of a joint graph: a marked value is saved, others are recomputed.
 // Exceptions: symbols; MUST_SAVE of the author; recompute tags that win over the mark, see
 // decide_tags(); the base of a saved view, whose memory is kept anyway (rule inherited).
 struct Replay {
   TagDecisions decisions;
-  IdMap<NodeId, bool> is_read;  // by backward, or by a node that is recomputed in it
+  IdMap<NodeId, bool> is_read;  // by backward, or by a node that backward recomputes
 };
 
 // O(nodes + edges).
 Replay replay_marks(const Graph& graph, Facts& facts, PreferRecompute prefer);
 
-// Tells a pass that removes equal nodes whether the values that a second partition saves stay the same. Two nodes stay apart
-// where only one is marked and only the other is read by backward, so that neither is saved; where the tag of one recomputes a
-// value that the other saves; and where one mark lists results of its call and the other is for the whole call. Asks nothing of
-// graphs without marks, and only the last of those that hold no backward.
+// Answers, for a pass that removes equal nodes, whether a second partition still saves the same
+// values. Two nodes are not merged if
+//   - only one is marked and only the other is read by backward, so that neither is saved
+//   - the tag of one recomputes a value that the other saves
+//   - one mark lists results of its call and the other covers the whole call
+//
+// Graphs without marks are not checked, and graphs without backward only for the last condition.
 class MergedSaves {
  public:
-  // `facts` are those of the graph before the pass changes it. O(nodes + edges) where the graph has marks, else O(1).
+  // `facts` describe the graph before the pass changes it. O(nodes + edges) if the graph has marks,
+  // else O(1).
   explicit MergedSaves(Facts& facts);
 
-  // How `kept` gets the recompute tag of `gone`: as by Replacer::merge() or as by Replacer::replace().
+  // How `kept` gets the recompute tag of `gone`: as by Replacer::merge() or by Replacer::replace().
   enum class Tags : bool { kMerged, kDropped };
 
-  // Whether the value that stands for the two is saved exactly if one of the two is; the same of the parts of calls with
-  // several results. O(users of calls with parts).
+  // Whether the merged value is saved exactly if one of the two is, and likewise each getitem of
+  // calls with several results. O(users of such calls).
   bool are_kept(NodeId gone, NodeId kept, Tags tags) const;
 
-  // `kept` stands for `gone` from here on. Costs as above.
+  // Records that `kept` replaces `gone`. The same complexity.
   void merge(NodeId gone, NodeId kept, Tags tags);
 
  private:
@@ -50,7 +55,7 @@ class MergedSaves {
 
   const Graph& graph_;
   bool has_marks_;
-  bool has_fates_ = false;  // where some node is marked, and some is backward
+  bool has_fates_ = false;  // some node is marked, and some is backward
   IdMap<NodeId, Fate> fates_;
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 using Source = StepInput::Source;
 
-// What the caller owns, and gives to every run that names it.
+// Inputs that the caller owns and passes to every run that names them.
 bool is_shared_role(InputRole role) {
   return role == InputRole::kParameter || role == InputRole::kBuffer || role == InputRole::kOptimizerState ||
          role == InputRole::kConstant;
@@ -31,14 +31,14 @@ bool runs_backward(const Graph& graph) {
   return false;
 }
 
-// 0: forward, and graphs that hold all of a step; 1: backward; 2: optimizer.
+// 0: forward, and graphs of a whole step; 1: backward; 2: optimizer.
 int rank_of(const Graph& graph) {
   if (graph.kind == GraphKind::kOptimizer) return 2;
   return runs_backward(graph) ? 1 : 0;
 }
 
-// What differs between what is given and what is taken, in a word; empty where nothing does. A size that is symbolic on
-// one side is not compared.
+// The property in which an output differs from the input that takes it; empty if none does. A size
+// that is symbolic on one side is not compared.
 std::string_view difference(const Graph& from, NodeId given, const Graph& to, NodeId taken) {
   const Value& a = from.value(given);
   const Value& b = to.value(taken);
@@ -84,7 +84,7 @@ class PartFinder {
     for (const Invocation& invocation : module_.invocations) {
       const GraphId graph = module_.find_graph(invocation.graph);
       if (!graph.is_valid()) {
-        return bad("invocation " + std::to_string(step_.runs.size()) + " names no graph", "name one of the module");
+        return bad("invocation " + std::to_string(step_.runs.size()) + " names no graph", "name a graph of the module");
       }
       add_run(graph);
       of_run_.push_back(&invocation);
@@ -94,7 +94,7 @@ class PartFinder {
     for (const GraphId id : top_level_graphs(module_)) {
       if (run.contains(id)) continue;
       return bad("no invocation runs @" + std::string(module_.text(module_.graph(id).name())),
-                 "write one for each graph of the step, or leave the graph out");
+                 "write one for each graph of the step, or remove the graph");
     }
     return std::nullopt;
   }
@@ -107,7 +107,7 @@ class PartFinder {
       return std::count_if(graphs.begin(), graphs.end(), [&](const auto& graph) { return graph.first == rank; });
     };
     if (count(1) > 0 && count(0) > 1) {
-      return bad("nothing says which of " + std::to_string(count(0)) + " forward graphs each of " +
+      return bad("the file does not record which of " + std::to_string(count(0)) + " forward graphs each of " +
                      std::to_string(count(1)) + " backward graphs belongs to",
                  "write `invocations` with bindings into the file (`fxopt help steps`)");
     }
@@ -131,8 +131,8 @@ class PartFinder {
     step_.runs.push_back(std::move(run));
   }
 
-  // The label of the invocation; else the kind where one graph has it, else the name; with the microbatch, or a number,
-  // where a graph runs more than once.
+  // The label of the invocation; else the kind if only one graph has it; else the name. If a graph
+  // runs more than once, the microbatch or a number is appended.
   void name_runs() {
     std::map<GraphKind, std::set<GraphId>> of_kind;
     std::map<GraphId, size_t> times;
@@ -166,11 +166,11 @@ class PartFinder {
     std::vector<bool> is_bound(run.placeholders.size(), false);
     if (of_run_[at] != nullptr) {
       for (const Binding& binding : of_run_[at]->bindings) {
-        if (binding.input >= run.placeholders.size()) continue;  // the verifier's to say
+        if (binding.input >= run.placeholders.size()) continue;  // the verifier reports it
         if (is_bound[binding.input]) {
           return bad("input %" + std::string(graph.name_of(run.placeholders[binding.input])) + " of " + run.label +
                          " is bound twice",
-                     "leave one of the bindings out");
+                     "remove one of the bindings");
         }
         is_bound[binding.input] = true;
         StepInput& input = run.inputs[binding.input];
@@ -191,7 +191,7 @@ class PartFinder {
     return std::nullopt;
   }
 
-  // `forwards`: the runs that may have saved for this one, where it is backward.
+  // `forwards`: for a backward run, the runs that may have saved its values.
   std::optional<Error> bind_input(size_t at, size_t place, InputRole role, const InputSpec* spec,
                                   const std::vector<size_t>& forwards) {
     StepRun& run = step_.runs[at];
@@ -201,7 +201,7 @@ class PartFinder {
     const std::optional<size_t> forward = forwards.empty() ? std::nullopt : std::optional(forwards.back());
     if (role == InputRole::kSavedValue && forwards.size() > 1) {
       return bad(run.label + " may belong to each of " + std::to_string(forwards.size()) + " runs, " +
-                     step_.runs[forwards.front()].label + " and others: nothing says whose saved values it takes",
+                     step_.runs[forwards.front()].label + " and others: the source of its saved values is unknown",
                  "give invocations a microbatch, or bind %" + std::string(graph.name_of(placeholder)));
     }
     if (may_be_saved && forward.has_value()) {
@@ -227,7 +227,8 @@ class PartFinder {
     return handed.has_value() ? take_output(at, place, forwards.back(), *handed, true) : std::nullopt;
   }
 
-  // The saved output of that name that is an input of forward: backward is given the caller's tensor, and says of it what forward does.
+  // The saved output of this name that is an input of forward. Backward receives the caller's
+  // tensor, and its graph records the input as forward's does.
   std::optional<size_t> input_handed_on(size_t forward, StringId name) {
     const StepRun& run = step_.runs[forward];
     const Graph& graph = module_.graph(run.graph);
@@ -243,7 +244,11 @@ class PartFinder {
     const std::string input = "input %" + std::string(graph.name_of(run.placeholders[place])) + " of " + run.label;
     StepRun& source = step_.runs[from];
     const std::string what = "output " + std::to_string(output) + " of " + source.label;
-    if (from >= at || output >= source.outputs.size()) {
+    if (from >= at) {
+      return bad(input + " is bound to " + what + ", which does not run before it",
+                 "bind it to an output of an earlier run");
+    }
+    if (output >= source.outputs.size()) {
       return bad(input + " is bound to " + what + ", which has " + std::to_string(source.outputs.size()),
                  "give graphs of the same compilation");
     }
@@ -261,8 +266,8 @@ class PartFinder {
     return std::nullopt;
   }
 
-  // The runs whose saved values the backward run `at` may take: those of its stage and microbatch, else those of which
-  // these are not known to be others.
+  // The runs whose saved values the backward run `at` may take: those of its stage and microbatch,
+  // else those that are not known to have another stage or microbatch.
   std::vector<size_t> forwards_of(size_t at) const {
     const auto found = forwards_.find(key_of(at));
     if (found != forwards_.end()) return found->second;
@@ -275,13 +280,13 @@ class PartFinder {
     return all;
   }
 
-  // True for a graph that may save for a backward one.
+  // True for a graph that may save values for a backward one.
   bool saves(GraphId id) {
     const GraphKind kind = module_.graph(id).kind;
     return kind == GraphKind::kForward || (kind == GraphKind::kUnspecified && !is_backward(id));
   }
 
-  // The stage and the microbatch of a run, as far as they are known.
+  // The stage and the microbatch of a run, if known.
   using Number = std::optional<int64_t>;
   std::pair<Number, Number> key_of(size_t run) const {
     const Invocation* given = of_run_[run];
@@ -294,7 +299,7 @@ class PartFinder {
     return found->second;
   }
 
-  // The saved one first, where several leaves are one node.
+  // The saved leaf, if several leaves are one node.
   std::optional<size_t> output_named(size_t at, StringId name) {
     const StepRun& run = step_.runs[at];
     const Graph& graph = module_.graph(run.graph);
@@ -311,7 +316,7 @@ class PartFinder {
     return found == places.end() ? std::nullopt : std::optional<size_t>(found->second);
   }
 
-  // An input of the step, shared with an earlier run where the caller gives both the same.
+  // An input of the step, shared with an earlier run if the caller passes the same to both.
   StepInput own_input(size_t at, size_t place) {
     const Graph& graph = module_.graph(step_.runs[at].graph);
     const NodeId placeholder = step_.runs[at].placeholders[place];
@@ -321,7 +326,7 @@ class PartFinder {
       const auto [found, is_new] = shared_.try_emplace(identity(at, place, *spec), std::pair(at, place));
       if (is_new) return {};
       const auto [run, input] = found->second;
-      if (run == at) return {};  // two inputs of one graph are two
+      if (run == at) return {};  // two inputs of one graph are distinct
       const StepRun& first = step_.runs[run];
       const bool is_same =
           difference(module_.graph(first.graph), first.placeholders[input], graph, placeholder).empty();
@@ -333,7 +338,7 @@ class PartFinder {
     return {is_there ? Source::kBegin : Source::kArrives, 0, 0, false};
   }
 
-  // By which the caller's parameters and their like are told apart. One without a name is the caller's only to runs of
+  // Identifies the caller's parameters and the like. One without a name is the same only in runs of
   // the same graph.
   std::string identity(size_t at, size_t place, const InputSpec& spec) const {
     const std::string_view fqn = module_.text(spec.fqn);
@@ -348,9 +353,10 @@ class PartFinder {
   Step step_;
   std::vector<const Invocation*> of_run_;  // nullptr: derived
   std::map<GraphId, bool> is_backward_;
-  std::map<std::pair<Number, Number>, std::vector<size_t>> forwards_;  // runs that save, by their keys
+  // Runs that save, by their keys.
+  std::map<std::pair<Number, Number>, std::vector<size_t>> forwards_;
   std::map<GraphId, HashMap<StringId, size_t>> named_;
-  std::map<std::string, std::pair<size_t, size_t>> shared_;  // what the caller gives: run and placeholder
+  std::map<std::string, std::pair<size_t, size_t>> shared_;  // by identity: run and placeholder
 };
 
 }  // namespace

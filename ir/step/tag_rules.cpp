@@ -1,6 +1,6 @@
-// The one function that decides from tags, by the rules of kRules in their order. Stored tags are facts and stay as
-// they are. That an op cannot be repeated is asked last, so that only a value which would really be recomputed is
-// refused.
+// The one function that decides from tags, by the rules of kRules in their order. Stored tags are
+// facts and stay unchanged. Whether an op can be repeated is checked last, so that only values that
+// would really be recomputed are refused.
 
 #include "ir/step/tag_rules.h"
 
@@ -41,7 +41,7 @@ constexpr TagRuleText kRules[] = {
     {TagRule::kMustSave, "MUST_SAVE, also against PREFER_*", "saved", "MUST_SAVE", "tag it MUST_RECOMPUTE"},
     {TagRule::kPreference, "PREFER_RECOMPUTE or PREFER_SAVE alone", "carried out", "its preference is carried out", ""},
     {TagRule::kInherited, "an untagged getitem, wait, view or alias; the base of a saved view", "as its parent or base",
-     "it shares its memory or its value with what was decided about", "tag the view and its base alike"},
+     "it shares its memory or value with a tagged or marked value", "tag the view and its base alike"},
     {TagRule::kCollective, "an untagged collective", "saved", "collectives are saved unless a tag says otherwise",
      "tag it PREFER_RECOMPUTE"},
     {TagRule::kOffload, "MUST_OFFLOAD or PREFER_OFFLOAD, or a value that is offloaded", "as MUST_SAVE or PREFER_SAVE",
@@ -51,16 +51,16 @@ constexpr TagRuleText kRules[] = {
      "running it again would give something else", "tag it MUST_SAVE"},
     {TagRule::kRandomSlot, "a random op with a recorded slot", "recomputed with the same numbers",
      "its random numbers are drawn again from the recorded slot", ""},
-    {TagRule::kWritten, "what it reads or makes is written in place before or while backward reads it", "saved",
-     "what it reads or makes is written in place, which a copy would not see", "write to a clone"},
-    {TagRule::kReturned, "the caller is handed its memory and a view of it that backward makes", "saved",
-     "the caller is handed its memory and a view of it that backward makes", "return a clone"},
+    {TagRule::kWritten, "an operand or the result is written in place before or while backward reads it", "saved",
+     "an operand or the result is written in place, which a copy would not see", "write to a clone"},
+    {TagRule::kReturned, "the caller receives its memory and a view of it that backward makes", "saved",
+     "the caller receives its memory and a view of it that backward makes", "return a clone"},
     {TagRule::kKeptAnyway, "a view of memory that is kept anyway (an input, a saved value)", "not copied",
-     "it is a view of memory that stays live anyway: a copy would free nothing", "tag what it is a view of"},
+     "it is a view of memory that stays live anyway: a copy would free nothing", "tag the base of the view"},
     {TagRule::kExcluded, "read only by modules that the option `exclude` of remat names", "saved",
      "only modules that `exclude` names read it", "take the module out of `exclude`"},
     {TagRule::kShape, "read by backward for its sizes, dtype and device alone (`ones_like`)", "saved",
-     "backward reads its shape alone: nothing is computed again for that", ""},
+     "backward reads its shape alone: nothing is recomputed for that", ""},
     {TagRule::kCut, "a value that the partitioner decides about (a minimal cut, or compat=torch)",
      "as the partitioner has it", "the partitioner decides about it", "tag it MUST_SAVE or MUST_RECOMPUTE"},
     {TagRule::kMerged, "two tagged nodes that cse merges", "the stronger tag", "it was merged with another node", ""},
@@ -93,7 +93,7 @@ class Decider {
   }
 
  private:
-  // Effective tags first: a boundary is judged by what its users are tagged.
+  // Effective tags first: whether a value is a boundary depends on its users' tags.
   void inherit(NodeId node) {
     const Tag own = graph_[node].tag;
     TagDecision& decision = decisions_.of[node];
@@ -104,7 +104,7 @@ class Decider {
     decision.effective = decisions_.of.get(parent->as_node()).effective;
   }
 
-  // Whether the mark on the value decides.
+  // Whether the value's mark decides.
   bool is_saved_by_mark(NodeId node) const {
     if (rules_ == TagRules::kTorch || !decisions_.marks.is_saved.get(node)) return false;
     const Tag own = graph_[node].tag;
@@ -201,8 +201,8 @@ class Decider {
     decisions_.unrepeatable.push_back({node, reason});
   }
 
-  // A saved view of forward that backward reads keeps its whole storage, so recomputing what made the storage would only
-  // hold it twice.
+  // A saved forward view that backward reads keeps its whole storage, so recomputing the storage's
+  // producer would only hold it twice.
   void save_bases_of_saved_views() {
     IdMap<NodeId, bool> read_by_backward(graph_.num_ids(), false);
     for (const NodeId node : graph_.nodes()) {
@@ -218,7 +218,7 @@ class Decider {
     }
   }
 
-  // Only a base with this one storage: of several, the others are worth recomputing.
+  // Only a base with this one storage: a base with several is worth recomputing for the others.
   void save_base(NodeId view, const Buffer& buffer) {
     if (buffer.source != BufferSource::kNode || buffer.producer == view) return;
     TagDecision& base = decisions_.of[buffer.producer];
@@ -259,7 +259,7 @@ std::string_view why_unrepeatable(const Graph& graph, NodeId node, EffectMap& ef
   if (!graph[node].is_call()) return {};
   const Effect effects = effects_of.of(node);
   if (has_effect(effects, Effect::kMutates)) return "writes its argument";
-  if (has_effect(effects, kUndescribed)) return "is an op nobody described, which may have effects";
+  if (has_effect(effects, kUndescribed)) return "is an operator without a description, which may have effects";
   if (is_message(graph, node)) return "sends or receives, which the other end does once";
   if (has_effect(effects, Effect::kAsserts)) return "only checks a condition";
   if (has_effect(effects, Effect::kBarrier)) return "is a barrier";

@@ -11,14 +11,14 @@
 namespace fxopt {
 namespace {
 
-// The number that a component is, written as Python does: no leading zeros.
+// The number that a path component spells in Python's notation: without leading zeros.
 std::optional<int64_t> number_of(std::string_view name) {
   const bool is_plain = !name.empty() && name.front() >= '0' && name.front() <= '9';
   if (!is_plain || (name.size() > 1 && name.front() == '0')) return std::nullopt;
   return parse_int64(name);
 }
 
-// "0..3, 5" of 0, 1, 2, 3, 5; sorted numbers.
+// "0..3, 5" for 0, 1, 2, 3, 5. Numbers must be sorted.
 std::string ranges_text(const std::vector<int64_t>& numbers) {
   std::string text;
   for (size_t i = 0; i < numbers.size();) {
@@ -74,7 +74,7 @@ size_t ModuleTree::place_of(std::string_view path) {
 void ModuleTree::add(size_t place, const ModuleFigures& figures, uint64_t kind) {
   Item& item = nodes_[place];
   item.figures.add(figures);
-  item.signature += hash_combine(1, kind);  // a sum: order does not count
+  item.signature += hash_combine(1, kind);  // a sum, so order does not matter
 }
 
 std::string_view ModuleTree::name_of(uint32_t item) const {
@@ -92,8 +92,8 @@ void ModuleTree::finish() {
   }
 }
 
-// The children of modules that are alike, in groups that are alike: those with one name in different parents, and
-// numbered ones of one parent with one signature.
+// Groups the children of alike modules. A group has the children with one name in different
+// parents, and the numbered children of one parent with one signature.
 std::vector<ModuleTree::Members> ModuleTree::folded_children(const Members& parents) const {
   std::vector<Members> groups;
   std::map<uint64_t, size_t> numbered;  // signature -> group
@@ -119,7 +119,7 @@ ModuleRow ModuleTree::row_of(const Members& members, size_t depth) const {
   row.name = name_of(members.front());
   row.depth = depth;
   row.alike = members.size();
-  std::vector<int64_t> numbers;  // of the members in the first one's parent
+  std::vector<int64_t> numbers;  // members in the first one's parent
   for (const uint32_t member : members) {
     row.figures.add(nodes_[member].figures);
     const bool is_sibling = nodes_[member].parent == nodes_[members.front()].parent;

@@ -7,9 +7,10 @@
 
 namespace fxopt {
 
-// The nodes at most `distance` edges away from one of `starts`, in either direction, with them, in schedule order. What
-// many nodes share ends the walk: it does not go on from placeholders, attributes and the output, unless they are
-// starts. Control dependencies do not count. O(nodes + edges).
+// Returns the nodes at most `distance` edges away from one of `starts`, in either direction, and
+// `starts` themselves, in schedule order. Placeholders, attributes and the output are returned, but
+// the walk does not continue from them unless they are starts: many nodes share them. Control
+// dependencies are not followed. O(nodes + edges).
 std::vector<NodeId> neighbourhood(const Graph& graph, const std::vector<NodeId>& starts, size_t distance);
 
 }  // namespace fxopt

@@ -12,7 +12,7 @@
 namespace fxopt {
 namespace {
 
-// Modules whose functions stand in graphs as they are.
+// Modules whose functions appear unchanged in graphs.
 bool is_python_function(std::string_view target) {
   constexpr std::string_view kModules[] = {"builtins.", "operator.", "math.", "torch.", "functools.", "itertools."};
   return target.find('<') != std::string_view::npos ||  // <lambda>, <locals>
@@ -76,7 +76,7 @@ class Finder {
     if (!groups_.get(key.uid)) add(OpaqueReason::kUnlistedGroup, module_.text(key.uid), node);
   }
 
-  // Empty for a call without a target, which a broken graph may have.
+  // Empty for a call without a target, possible in a broken graph.
   std::string_view op_name(NodeId node) const {
     const TargetId target = graph_[node].target;
     return target.is_valid() ? module_.text(module_.target(target).name) : std::string_view();
@@ -110,8 +110,8 @@ class Finder {
     }
   }
 
-  // Of a tuple, only what is there and not understood: elements that nobody recorded are common and count with the
-  // getitem that takes them.
+  // Reports only recorded elements of a tuple. Unrecorded elements are common, and their getitem
+  // reports them.
   void check_element(NodeId node, const Value& value) {
     if (value.kind != ValueKind::kAbsent) check_value(node, value);
   }

@@ -12,34 +12,36 @@ namespace fxopt {
 
 class EffectMap;
 
-// Why something of a graph is not understood, so that passes must assume the worst of it.
+// The reason why a piece of a graph is not understood, so that passes must assume the worst.
 enum class OpaqueReason : uint8_t {
   kNoSchema,        // neither the op table nor the file has a schema for the op
-  kPythonFunction,  // the target is a function, no operator: nobody can describe it
-  kNotPromised,     // the file has the op's schema, and nobody promises that it has no other effects
-  kOtherEffects,    // the op table knows it to have effects that cannot be named
-  kRunsUnknown,     // it runs a graph or an operator that is one of the above, or writes
-  kMethodOrModule,  // call_method and call_module: what runs depends on the object
+  kPythonFunction,  // the target is a Python function, not an operator: no schema exists for it
+  // The file has the op's schema, but does not promise that it has no other effects.
+  kNotPromised,
+  kOtherEffects,    // the op table lists it with effects that cannot be named
+  kRunsUnknown,     // runs a graph or an operator that is opaque or writes
+  kMethodOrModule,  // call_method or call_module: the executed code depends on the object
   kObject,          // the value is a Python object
-  kNoValue,         // nothing was recorded of what the node produces
-  kNewerValue,      // the value is of a kind that this build does not know
-  kNoStrides,       // a tensor of a layout without strides: no storage can be told
-  kUnnamedGroup,    // a collective that does not say on which group it runs
+  kNoValue,         // no value was recorded for the node
+  kNewerValue,      // this build does not know the kind of the value
+  kNoStrides,       // a tensor of a layout without strides: its storage is unknown
+  kUnnamedGroup,    // a collective that names no group
   kUnlistedGroup,   // a collective on a group that the file does not list
 };
 std::string_view opaque_reason_text(OpaqueReason value);
 
 struct OpaqueRow {
   OpaqueReason reason = OpaqueReason::kNoSchema;
-  std::string what;  // the target, the type of the object, the uid of the group
-  size_t count = 0;  // nodes
+  std::string what;  // the target, the type of the object, or the uid of the group
+  size_t count = 0;  // number of nodes
   NodeId first;
 };
 
 enum class Validity { kBroken, kValid };
 
-// What of `nodes`, in schedule order, is opaque, most nodes first, ties by the first node. What a call runs is looked
-// into by `effects`: nullptr for a broken graph, of which they cannot be asked. O(nodes + arguments + values).
+// Returns the opaque content of `nodes`, which must be in schedule order. Rows with more nodes come
+// first, ties by the first node. `effects` finds the effects of subgraphs and operators that a call
+// runs; nullptr for a broken graph, whose effects are unknown. O(nodes + arguments + values).
 std::vector<OpaqueRow> find_opaque(const Graph& graph, const std::vector<NodeId>& nodes, EffectMap* effects);
 
 }  // namespace fxopt

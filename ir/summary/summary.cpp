@@ -65,7 +65,7 @@ class Summarizer {
   }
 
  private:
-  // What only a valid graph can be asked.
+  // Derives the facts that only a valid graph has.
   void derive() {
     if (result_.validity == Validity::kBroken) return;
     storages_.emplace(graph_, effects_);
@@ -111,7 +111,7 @@ class Summarizer {
     if (node.is_call()) count_call(node.target, phase);
   }
 
-  // The place of a module path in the tree, looked up once for each path.
+  // The place of a module path in the tree. Each path is looked up once.
   size_t place_of(StringId path) {
     const StringId known = path.is_valid() ? path : StringId(0);  // the empty string
     const auto found = places_.find(known);
@@ -154,7 +154,7 @@ class Summarizer {
     return row;
   }
 
-  // What tells two nodes apart where modules are compared: target, phase and type. A symbol is a symbol, whichever.
+  // Hashes the target, phase and type of a node, for comparing modules. All symbols count as equal.
   uint64_t kind_of(NodeId id, Phase phase) const {
     const Node& node = graph_[id];
     uint64_t hash = hash_combine(static_cast<uint64_t>(node.kind), static_cast<uint64_t>(phase));
@@ -173,7 +173,7 @@ class Summarizer {
     return dims;
   }
 
-  // A placeholder or an attribute: its tensor, unless another one stands for the same.
+  // Counts a placeholder or an attribute, and its tensor unless an earlier node has the same one.
   void count_input(NodeId id, InputRow& row) {
     const Value& value = graph_.value(id);
     if (graph_[id].kind == NodeKind::kPlaceholder) {
@@ -217,7 +217,7 @@ class Summarizer {
     for (const OutputSpec& spec : graph_.outputs) ++result_.outputs[spec.role];
   }
 
-  // By storage.
+  // By storage: whether its size depends on symbols.
   std::vector<bool> depend_on_symbols() const {
     std::vector<bool> depends;
     for (size_t i = 0; i < storages_->num_buffers(); ++i) {
@@ -228,14 +228,15 @@ class Summarizer {
     return depends;
   }
 
-  // Each storage to what its node counts for.
+  // Adds each storage to the figures of its node.
   void add_storages() {
     if (!storages_.has_value()) return;
     const std::vector<bool> depends = depend_on_symbols();
     for (size_t i = 0; i < storages_->num_buffers(); ++i) {
       const Buffer& buffer = storages_->buffer(BufferId(i));
       const NodeId owner = owner_in_part(BufferId(i));
-      const bool is_no_tensor = buffer.source == BufferSource::kAttribute && !buffer.value.is_valid();  // a subgraph
+      // A subgraph.
+      const bool is_no_tensor = buffer.source == BufferSource::kAttribute && !buffer.value.is_valid();
       if (!owner.is_valid() || is_no_tensor) continue;
       const Lifetime& life = report_.lifetimes[i];
       const StorageSum sum{1, life.bytes, life.known ? size_t{0} : 1, life.known && depends[i] ? size_t{1} : 0};
@@ -262,7 +263,7 @@ class Summarizer {
     if (node.is_call()) op_row(node.target).made.add(sum);
   }
 
-  // The node a storage counts for: the one that makes it; of several inputs on it the first one in the part.
+  // The node that a storage counts for: its maker, or the first input on it in the selection.
   NodeId owner_in_part(BufferId id) {
     const Buffer& buffer = storages_->buffer(id);
     if (is_in_.get(buffer.producer)) return buffer.producer;
@@ -331,7 +332,7 @@ class Summarizer {
                      [](const KindRow& a, const KindRow& b) { return a.calls > b.calls; });
   }
 
-  // One tensor on a storage.
+  // A tensor's view of a storage.
   using View = std::tuple<BufferId, DType, DimsId, DimsId, int64_t, ExprId>;
 
   const Graph& graph_;
@@ -347,7 +348,8 @@ class Summarizer {
   MemoryReport report_;
   std::set<View> views_;
   IdMap<BufferId, NodeId> first_inputs_;
-  // Each graph of a module has such tables: none as large as the module's own.
+  // Hash tables rather than IdMap: each graph of a module has them, and they must not be as large
+  // as the module's own.
   HashMap<StringId, size_t> places_;
   HashMap<TargetId, size_t> op_places_;  // in result_.ops
   std::array<PhaseRow, kNumPhases> phase_rows_{};

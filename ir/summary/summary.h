@@ -20,7 +20,7 @@ struct PhaseRow {
   Phase phase = Phase::kUnspecified;
   size_t nodes = 0;
   size_t calls = 0;
-  StorageSum made;  // by its nodes
+  StorageSum made;  // storages made by its nodes
 };
 
 struct OpRow {
@@ -31,32 +31,34 @@ struct OpRow {
   StorageSum made;
 };
 
-// The calls of one kind of work.
+// The calls of one compute class.
 struct KindRow {
   ComputeClass kind = ComputeClass::kOther;
   size_t calls = 0;
   PhaseCounts phases{};
   StorageSum made;
-  std::vector<size_t> ops;  // positions in GraphSummary::ops
+  std::vector<size_t> ops;  // indices into GraphSummary::ops
 };
 
 // The placeholders of one role, or all attributes.
 struct InputRow {
   InputRole role = InputRole::kUnspecified;
   size_t nodes = 0;
-  size_t tensors = 0;           // different ones: those that are one view of one storage (tied weights) count once
-  size_t tied = 0;              // further nodes for such a tensor
-  size_t parts = 0;             // of the tensors, those that are parts of a tensor subclass, such as a rank's shard
-  int64_t elements = 0;         // of the tensors, where known, exact up to 2^63 - 1
-  size_t unknown_elements = 0;  // tensors without a known number of elements
+  // Distinct tensors: nodes with the same view of one storage (tied weights) count once.
+  size_t tensors = 0;
+  size_t tied = 0;  // number of further nodes with such a tensor
+  // Number of tensors that are components of a tensor subclass, such as a rank's shard.
+  size_t parts = 0;
+  int64_t elements = 0;         // sum over tensors where known, exact up to 2^63 - 1
+  size_t unknown_elements = 0;  // number of tensors without a known number of elements
   StorageSum storages;
   std::map<DType, size_t> dtypes;  // tensors
 };
 
 struct DTypeRow {
   DType dtype = DType::kUnspecified;
-  size_t tensors = 0;   // among the values
-  StorageSum storages;  // whose first tensor has it
+  size_t tensors = 0;   // number of tensors among the values
+  StorageSum storages;  // storages whose first tensor has this dtype
 };
 
 struct IdealPeak {
@@ -65,41 +67,44 @@ struct IdealPeak {
   NodeId node;
 };
 
-// What a graph, or a part of it, is made of. Rows are sorted biggest first, by what their comment says.
+// The contents of a graph, or of a selection of its nodes. Rows are sorted largest first, by the
+// keys in their comments.
 struct GraphSummary {
   const Graph* graph = nullptr;
-  Validity validity = Validity::kValid;  // broken: phases are as stored, and storages are not told
+  Validity validity = Validity::kValid;  // broken: phases are as stored, and storages are unknown
   bool is_part = false;
   size_t nodes = 0;
   size_t edges = 0;                    // between these nodes
-  size_t edges_in = 0, edges_out = 0;  // of a part: from and to the rest
+  size_t edges_in = 0, edges_out = 0;  // for a selection: edges from and to other nodes
   size_t calls = 0;
 
   std::map<Phase, size_t> stored_phases;
   bool phases_derived = false;
   std::vector<PhaseRow> phases;  // in the order of the phases
-  std::map<Tag, size_t> tags;    // of tagged nodes
+  std::map<Tag, size_t> tags;    // tagged nodes
   std::map<OutputRole, size_t> outputs;
   bool roles_derived = false;
-  std::vector<InputRow> inputs;                    // bytes, then nodes
-  InputRow attributes;                             // get_attr of tensors; those of subgraphs are only in `nodes`
-  StorageSum made;                                 // by nodes
-  StorageSum storages;                             // in all
-  std::vector<NodeId> unknown_nodes;               // that make storages of unknown size, in schedule order
-  std::vector<IdealPeak> peaks;                    // of a whole valid graph: as analyze_memory() says
+  std::vector<InputRow> inputs;  // bytes, then nodes
+  InputRow attributes;           // get_attr of tensors; get_attr of subgraphs count only in `nodes`
+  StorageSum made;               // made by nodes
+  StorageSum storages;           // all
+  // Nodes whose storages have unknown sizes, in schedule order.
+  std::vector<NodeId> unknown_nodes;
+  std::vector<IdealPeak> peaks;                    // for a whole valid graph: from analyze_memory()
   std::vector<DTypeRow> dtypes;                    // tensors
   std::vector<KindRow> kinds;                      // calls
   std::vector<OpRow> ops;                          // calls, then bytes made, then name
-  std::vector<std::pair<Effect, size_t>> effects;  // calls that have one
+  std::vector<std::pair<Effect, size_t>> effects;  // calls with the effect
   ModuleTree modules;
   std::vector<GroupRow> groups;
   std::vector<OpaqueRow> opaque;
 };
 
-// `part`: the nodes to look at, in schedule order; nullptr stands for all. A storage belongs to the node that makes it;
-// placeholders of one storage to the first of them in the part. Symbols have the values of their hints. The summary
-// refers to the graph and is good until it changes. `subgraphs`: shared by the summaries of several graphs of a module,
-// so that what they run is looked into once.
+// `part`: the nodes to summarize, in schedule order; nullptr: all. A storage counts for the node
+// that makes it. A storage shared by several placeholders counts for its first placeholder in the
+// selection. Symbols have the values of their hints. The summary refers to the graph and is valid
+// until the graph changes. `subgraphs`: shared by the summaries of several graphs of a module, so
+// that each subgraph is analyzed once.
 // O((nodes + edges + values + components of module paths) * log).
 GraphSummary summarize(const Graph& graph, Validity validity, const std::vector<NodeId>* part = nullptr);
 GraphSummary summarize(const Graph& graph, Validity validity, const std::vector<NodeId>* part,

@@ -31,7 +31,7 @@ std::optional<DType> dtype_of_scalar_type(int64_t number) {
   return number < 0 || number > last ? std::nullopt : std::optional(static_cast<DType>(number + 1));
 }
 
-// The number in "int[2]"; 0 where there is none, or one that no schema of the framework has.
+// The number in "int[2]"; 0 if the type has none, or one that no schema of the framework has.
 size_t length_of_list(std::string_view type) {
   constexpr int64_t kLongest = 64;
   const size_t open = type.find('[');

@@ -12,32 +12,34 @@
 #include "ir/ops/op.h"
 #include "ir/values/sym_int.h"
 
-// The arguments of a call, by the places of its operator's schema:
+// The arguments of a call by their positions in its operator's schema:
 //
 //   const CallArgs args(graph, node);
 //   const std::optional<int64_t> dim = args[1].as_int();
 //   const NodeId weight = args.named("weight").as_node();
 //
-// An argument is given by place or by keyword, None included; else the schema's default holds; else it is missing.
+// An argument is given by position or by keyword, None included; else the schema's default holds;
+// else it is missing.
 
 namespace fxopt {
 
-// The argument at `position` of the op's schema as this call gives it: by place, by keyword, or nullptr where the
-// default holds. Without a schema only places count. O(keyword arguments).
+// The argument at `position` of the op's schema as this call gives it, by position or by keyword.
+// nullptr if the default holds. Without a schema only positions count. O(keyword arguments).
 const Arg* call_argument(const Graph& graph, NodeId node, size_t position);
 
-// An integer that a call is given; `symbolic(arg)` finds the one of an expression or a node.
+// An integer argument of a call. `symbolic(arg)` returns the integer of an expression or a node.
 template <class Symbolic>
 std::optional<SymInt> sym_int_of(const Arg& arg, const Symbolic& symbolic) {
   if (arg.is(ArgKind::kInt)) return SymInt(arg.as_int());
   return arg.is(ArgKind::kExpr) || arg.is(ArgKind::kNode) ? symbolic(arg) : std::optional<SymInt>();
 }
 
-// One argument. Each as_...() reads what is given, else the default, and yields nothing for a value of another kind:
-// None, a symbolic integer, a list. Refers to the graph and the schema. Allocates only where it says so.
+// One argument. Each as_...() reads the given value, else the default, and returns nothing for a
+// value of another kind: None, a symbolic integer, a list. Refers to the graph and the schema.
+// Allocates only if the comment says so.
 class CallArg {
  public:
-  // `given`: nullptr where the call leaves the argument out; `described`: nullptr without a schema.
+  // `given`: nullptr if the call leaves the argument out. `described`: nullptr without a schema.
   CallArg(const Graph& graph, const Arg* given, const SchemaArg* described)
       : graph_(&graph), given_(given), described_(described) {}
 
@@ -53,33 +55,34 @@ class CallArg {
 
   std::optional<bool> as_bool() const;
   std::optional<int64_t> as_int() const;
-  std::optional<double> as_double() const;  // of an integer as well
-  // The defaults of dtypes and memory formats are written as the framework's numbers or words.
+  std::optional<double> as_double() const;  // also for an integer
+  // Defaults of dtypes and memory formats are written as the framework's numbers or words.
   std::optional<DType> as_dtype() const;
   std::optional<MemoryFormat> as_memory_format() const;
-  std::optional<std::string_view> as_text() const;  // a string; of a default, what stands between its quotes
+  std::optional<std::string_view> as_text() const;  // a string; a default without its quotes
   NodeId as_node() const;                           // invalid: not a node
 
-  // The members of a list or tuple that is given; empty for anything else. See is_list().
+  // The members of a given list or tuple; empty for anything else. See is_list().
   std::span<const Arg> items() const;
   bool is_list() const { return is_given() && (given_->is(ArgKind::kList) || given_->is(ArgKind::kTuple)); }
-  // Fills `out` with the integers of a list, given or by default; a single default of a list that has a length, as in
-  // `int[2] stride=1`, counts for each member. False, and `out` is empty, for anything else. O(members).
+  // Fills `out` with the integers of a list, given or by default. A single default for a list with
+  // a fixed length, as in `int[2] stride=1`, counts for each member. Returns false and clears `out`
+  // for anything else. O(members).
   bool read_ints(std::vector<int64_t>& out) const;
 
-  // An integer, symbolic ones as sym_int_of() has them.
+  // An integer, with symbolic ones as in sym_int_of().
   template <class Symbolic>
   std::optional<SymInt> sym_int(const Symbolic& symbolic) const {
     if (is_given()) return sym_int_of(*given_, symbolic);
     const std::optional<int64_t> number = as_int();
     return number.has_value() ? std::optional<SymInt>(*number) : std::nullopt;
   }
-  // The same, and `otherwise` where the argument is missing or None.
+  // The same, or `otherwise` if the argument is missing or None.
   template <class Symbolic>
   std::optional<SymInt> sym_int_or(int64_t otherwise, const Symbolic& symbolic) const {
     return is_absent() ? SymInt(otherwise) : sym_int(symbolic);
   }
-  // The integers of a list that is given; nothing where one is unknown. Allocates the list.
+  // The integers of a given list; nothing if one is unknown. Allocates the list.
   template <class Symbolic>
   std::optional<std::vector<SymInt>> sym_ints(const Symbolic& symbolic) const {
     if (!is_list()) return std::nullopt;
@@ -93,7 +96,7 @@ class CallArg {
   }
 
  private:
-  // The default that holds, or nullptr.
+  // The default if it holds, or nullptr.
   const SchemaDefault* default_value() const {
     return !is_given() && described_ != nullptr && described_->has_default() ? &described_->default_value : nullptr;
   }
@@ -110,14 +113,14 @@ class CallArg {
 class CallArgs {
  public:
   CallArgs(const Graph& graph, NodeId node);
-  // By another schema than the operator's own, such as the one that a file records.
+  // Uses another schema than the operator's own, such as one that a file records.
   CallArgs(const Graph& graph, NodeId node, const Schema& schema) : graph_(&graph), node_(node), schema_(&schema) {}
 
-  // The arguments of the schema; without one, or where more are given, those given by place.
+  // The number of arguments of the schema, or of those given by position if they are more.
   size_t size() const;
-  // Beyond the schema and without one only places count. O(keyword arguments).
+  // Without a schema or beyond it, only positions count. O(keyword arguments).
   CallArg operator[](size_t position) const;
-  // Missing where the schema has no such argument; without a schema, by keyword. O(arguments).
+  // Missing if the schema has no such argument; without a schema, by keyword. O(arguments).
   CallArg named(std::string_view name) const;
 
  private:

@@ -53,7 +53,7 @@ class Completer {
     return true;
   }
 
-  // What `runs` gives, as the getitems of `node` show it.
+  // The result of `runs`, as the getitems of `node` show it.
   std::optional<Value> result_of(NodeId node, const Op& runs) {
     if (graph_.value(node).kind != ValueKind::kAbsent) return copy(node);
     const size_t count = runs.schema->returns.size();
@@ -72,7 +72,7 @@ class Completer {
     return graph_.pool().value(tuple(elements));
   }
 
-  // The getitem that takes the element; invalid when there is none.
+  // The getitem that takes the element; invalid if none exists.
   NodeId element(NodeId node, size_t index) const {
     for (const NodeId user : graph_.users(node)) {
       if (!graph_[user].is_call() || graph_.op(user).view != ViewKind::kProjection) continue;
@@ -95,7 +95,7 @@ class Completer {
     return graph_.pool().append_value(value);
   }
 
-  // What the operator makes of its input where no getitem shows it.
+  // The operator's known result for its input, for an element that no getitem shows.
   std::optional<Value> known_element(const Op& runs, size_t index) {
     if (runs.name != kNativeDropout || index > 1 || !input_.sizes.is_valid()) return std::nullopt;
     Tensor made;
@@ -108,7 +108,7 @@ class Completer {
 
   Graph& graph_;
   Module& module_;
-  Tensor input_;  // that the operator is given first; without sizes where that is not known
+  Tensor input_;  // the operator's first input; without sizes if it is unknown
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ bool is_short(const SymInt& done, const SymInt& wanted) {
   return !(done == wanted);
 }
 
-// What views leave as it is.
+// A hash of the properties that views keep.
 Hash128 hash_rest(const Module& module, const Tensor& tensor) {
   std::vector<uint64_t> words;
   const auto add = [&](StringId text) {
@@ -106,7 +106,7 @@ Restride restride(const Geometry& from, const std::vector<SymInt>& sizes, std::v
   }
   size_t left = sizes.size();  // dimensions of the result not laid out yet
   SymInt step = from.strides.back();
-  SymInt block = 1, done = 1;  // elements that lie `step` apart, and those of them laid out
+  SymInt block = 1, done = 1;  // elements that are `step` apart, and the number already laid out
   for (size_t d = from.rank(); d-- > 0;) {
     block = block * from.sizes[d];
     const bool ends = d == 0 || (!from.sizes[d - 1].is(1) && !(from.strides[d - 1] == block * step));

@@ -6,7 +6,7 @@
 namespace fxopt {
 namespace {
 
-__extension__ using Wide = unsigned __int128;  // of GCC and Clang
+__extension__ using Wide = unsigned __int128;  // available in GCC and Clang
 
 uint64_t add(uint64_t a, uint64_t b, uint64_t prime) { return static_cast<uint64_t>((Wide{a} + b) % prime); }
 uint64_t subtract(uint64_t a, uint64_t b, uint64_t prime) { return add(a, prime - b, prime); }
@@ -74,7 +74,8 @@ SymInt power(const SymInt& base, int64_t exponent) {
   return out;
 }
 
-// An operation that is no polynomial: a number where its inputs are numbers, else a symbol named by a hash of the operation.
+// An operation that is no polynomial: a number if its inputs are numbers, else a symbol named by a
+// hash of the operation.
 SymInt make_other(const Module& module, ExprId id, std::span<const SymInt> inputs) {
   const Expr& expr = module.exprs[id];
   std::vector<std::optional<int64_t>> numbers;

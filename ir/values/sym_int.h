@@ -13,25 +13,28 @@
 
 namespace fxopt {
 
-// An integer that may depend on symbols, for questions of equality: the polynomial's value at one secret point, modulo two
-// primes (polynomial identity testing: two polynomials of degree d that differ agree there with a probability of at most
-// d / 2^61 times d / 2^62; Schwartz 1980, Zippel 1979). So sums and products cost the same whatever they are made of, and
-// `s0 * (s1 + 2)` is `2 * s0 + s1 * s0`. What is no polynomial (a floor division, a maximum, a datum) is a symbol of its
-// own, named by a hash of what it is made of. Two plain integers of 64 bits never agree unless they are equal.
+// An integer that may depend on symbols, for tests of equality. It is stored as the value of its
+// polynomial at one secret point, modulo two primes. This is polynomial identity testing: two
+// different polynomials of degree d agree there with a probability of at most d / 2^61 times d /
+// 2^62 (Schwartz 1980, Zippel 1979). So sums and products have a constant cost, and `s0 * (s1 + 2)`
+// equals `2 * s0 + s1 * s0`. An expression that is no polynomial (a floor division, a maximum, a
+// datum) is a symbol of its own, named by a hash of the expression. Two plain integers of 64 bits
+// agree only if they are equal.
 class SymInt {
  public:
   SymInt() : SymInt(0) {}
   SymInt(int64_t value)  // NOLINT(google-explicit-constructor): every integer is one
       : first_(residue(value, kFirstPrime)), second_(residue(value, kSecondPrime)), value_(value), is_static_(true) {}
-  // The symbol that `name` stands for: a hash of a symbol's name, of an expression, of where a datum comes from.
+  // The symbol named by the hash `name`, which hashes a symbol's name, an expression, or the origin
+  // of a datum.
   static SymInt symbol(const Hash128& name);
 
   bool is_static() const { return is_static_; }
-  // The number, where it is known: always for what was made of numbers alone and stayed within 64 bits.
+  // The number, if it is known: always for results of numbers alone that stayed within 64 bits.
   int64_t value() const { return value_; }
   bool is(int64_t number) const { return is_static_ && value_ == number; }
 
-  // What equal integers share, symbolic or not.
+  // A key that equal integers share, symbolic or not.
   Hash128 key() const { return {first_, second_}; }
 
   friend SymInt operator+(const SymInt& a, const SymInt& b);
@@ -55,19 +58,19 @@ class SymInt {
   bool is_static_ = false;
 };
 
-// The symbol of that name, in whatever module.
+// The symbol of that name, in any module.
 SymInt symbol_named(std::string_view name);
 
-// The integer of one expression of the module. O(n log n) for the n expressions that it is made of.
+// The integer of one expression of the module. O(n log n) for its n subexpressions.
 SymInt sym_int_of(const Module& module, ExprId id);
 
-// The integers of one module's expressions, each looked into once. Symbols are known by their names, so that two modules
-// can be compared. Follows the module as expressions are added.
+// The integers of one module's expressions, each computed once. Symbols are identified by name, so
+// two modules can be compared. Follows the module as expressions are added.
 class SymInts {
  public:
   explicit SymInts(const Module& module) : module_(&module) {}
 
-  // O(expressions not asked for before) in all.
+  // Amortised over all calls: O(expressions not queried before).
   SymInt of(ExprId id);
   SymInt of(const Dim& dim) { return dim.is_static() ? SymInt(dim.value) : of(dim.expr); }
 

@@ -32,7 +32,7 @@ bool same_children(const Graph& graph, const Value& a, const Value& b) {
   return true;
 }
 
-// The number of elements; nothing for symbolic sizes and for products that leave 64 bits.
+// The number of elements; nothing for symbolic sizes and for products beyond 64 bits.
 std::optional<int64_t> count_elements(const std::vector<Dim>& sizes) {
   int64_t count = 1;
   for (const Dim& size : sizes) {
@@ -45,9 +45,10 @@ bool are_static(const std::vector<Dim>& dims) {
   return std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.is_static(); });
 }
 
-// True when a tensor of `sizes` and `strides` walks the same memory in the same order as one of `from_sizes` and
-// `from_strides`. All static, as many elements on both sides, at least one. Blocks of dimensions that lie densely on
-// each other are split and merged freely; no dimension crosses from one block to the next.
+// True if a tensor of `sizes` and `strides` walks the same memory in the same order as one of
+// `from_sizes` and `from_strides`. All are static, and both sides have the same number of elements,
+// at least one. Dimensions that are dense on each other form a block and are split and merged
+// freely. No dimension crosses from one block to the next.
 bool walk_alike(const std::vector<Dim>& from_sizes, const std::vector<Dim>& from_strides, const std::vector<Dim>& sizes,
                 const std::vector<Dim>& strides) {
   size_t d = sizes.size();

@@ -1,25 +1,30 @@
-// Removes views that are what they view.
+// Removes views that change nothing.
 //
 //   %a = alias(%x)                 %t = t(%x)
 //   %b = neg(%a)        =>         %u = permute(%t, [1, 0])       =>      %b = neg(%x)
 //                                  %b = neg(%u)
 //
-// Law    Two tensors on one storage with the same dtype, sizes, strides, offset, device, conjugate and negative bits
-//        are the same tensor. So no op's own algebra is needed: the recorded values of a view and of what stands up its
-//        chain decide, for any arguments, positional or not. Names matter where nobody recorded the view: an alias, a
-//        slice of everything and a transpose of a transpose are known by their arguments; and for conjugations whose
-//        bit nobody recorded.
-// Legal  The views are pure and on one storage by the op table, so writes to it are seen through either. Kept are views
-//        that carry a control dependency or an event, that a later in-place op gives other sizes, strides or storage
-//        (`t_`, `set_`, under any name the tensor has), those that an op that writes is given together with what they
-//        view (many refuse one tensor twice), and returned ones whose removal would hand the caller an input, or the
-//        same output twice.
-//        Where autograd may run through the graph (torch.export, Dynamo, pre-dispatch traces), a detach and a view as
-//        another type stop gradients and stay, and a view is replaced only by what was made under the same gradient mode.
-// Names  view and _unsafe_view are reshape wherever they are defined at all, and become it when told.
-// Marks  and save tags of a removed view go to what it viewed (Replacer::replace()); a recompute tag goes to the ledger. A view
-//        stays where it is to be saved and what it views is tagged for recompute, and where a marked value would be passed over:
-//        what reads the view reads the saved value.
+// Rule   Two tensors on one storage with the same dtype, sizes, strides, offset, device, conjugate
+//        and negative bits are the same tensor. So the pass needs no algebra of single ops. It
+//        compares the recorded values of a view and of the tensors up its chain, for any arguments,
+//        positional or not. Op names matter only where the view has no recorded value: an alias, a
+//        slice of everything and a transpose of a transpose are known by their arguments. They also
+//        matter for conjugations with an unrecorded bit.
+// Legal  The views are pure and on one storage by the op table, so writes to it are seen through
+//        either. A view stays if it carries a control dependency or an event, or if a later
+//        in-place op changes its sizes, strides or storage (`t_`, `set_`, under any name the tensor
+//        has). It stays if an op that writes gets both the view and its base, as many ops refuse
+//        one tensor twice. It stays if its removal would hand the caller an input, or the same
+//        output twice.
+//       If autograd may run through the graph (torch.export, Dynamo, pre-dispatch traces), a
+//       detach and a view as another type stop gradients and stay. A view is then replaced only by
+//       a tensor made under the same gradient mode.
+// Names  view and _unsafe_view equal reshape wherever they are defined. With rule `reshapes` they
+//        become it.
+// Marks  Marks and save tags of a removed view move to its base (Replacer::replace()). A recompute
+//        tag moves to the ledger. A view stays if it is to be saved and its base is tagged for
+//        recompute. It also stays if its removal would bypass a marked value: consumers of the view
+//        read the saved value.
 // Cost   A chain is walked up at most kMaxChain steps.
 
 #include "passes/clean/canonicalize.h"
@@ -81,10 +86,10 @@ bool is_view(const Graph& graph, NodeId node) {
   return views && op.is_pure() && !op.is_multi_output && first_argument(graph, node).is_valid();
 }
 
-// Whether an argument of a slice is left to its default, which may be spelled out as `value`.
+// Whether a slice argument is absent, or spells out the default `value`.
 bool is_default(const CallArg& arg, int64_t value) { return arg.is_absent() || arg.as_int() == value; }
 
-// True for slice(x, dim, 0, end, 1) with `end` at or behind the end.
+// True for slice(x, dim, 0, end, 1) with `end` at or beyond the size of `dim`.
 bool slices_everything(const Graph& graph, NodeId view) {
   if (graph.op(view).name != kSlice) return false;
   const CallArgs args(graph, view);
@@ -103,7 +108,8 @@ bool slices_everything(const Graph& graph, NodeId view) {
   return size.is_static() && *end.as_int() >= size.value;
 }
 
-// True for a view that differs from its input in a bit the recorded values do not show: they decide nothing across it.
+// True for a view that differs from its input in a bit that recorded values do not show. Recorded
+// values decide nothing across such a view.
 bool hides_change(const Graph& graph, NodeId view) {
   if (!contains(kBitFlips, graph.op(view).name)) return false;
   const Tensor* before = single_tensor(graph, first_argument(graph, view));
@@ -169,7 +175,7 @@ class Planner {
     if (reads_outdated(view)) {
       result_.remark(
           graph_, view, "changed-in-place",
-          "equal to '%" + text(base) + "' by a size or stride that was read after an in-place op changed it");
+          "equal to '%" + text(base) + "' only by a size or stride that was read after an in-place op changed it");
       return;
     }
     if (doubtful_.get(base) && relies_on_strides(view, base)) {
@@ -184,7 +190,7 @@ class Planner {
     } else if (are_decided_apart(graph_, phases_, view, base) || passes_marked(view, base) ||
                !saves_.are_kept(view, base, MergedSaves::Tags::kDropped)) {
       result_.remark(graph_, view, "saved-view",
-                     "equal to '%" + text(base) + "', but one of the two is to be saved and the other is not");
+                     "equal to '%" + text(base) + "', but only one of the two is to be saved");
     } else if (storages_.metadata_changes_after(view) || storages_.metadata_changes_after(base)) {
       result_.remark(graph_, view, "changed-in-place",
                      "equal to '%" + text(base) + "' only until an in-place op changes sizes, strides or storage");
@@ -193,9 +199,9 @@ class Planner {
           graph_, view, "stops-gradients",
           "equal to '%" + text(base) + "', but gradients would flow through it: autograd may run through this graph");
     } else if (is_needed_by_caller(view, base)) {
-      result_.remark(graph_, view, "returned-alias", "equal to '%" + text(base) + "', but the caller is handed both");
+      result_.remark(graph_, view, "returned-alias", "equal to '%" + text(base) + "', but the caller gets both");
     } else if (operands_.has_both(view, base)) {
-      result_.remark(graph_, view, "given-both", "equal to '%" + text(base) + "', but an op that writes is given both");
+      result_.remark(graph_, view, "given-both", "equal to '%" + text(base) + "', but an op that writes gets both");
     } else {
       join(view, base);
       operands_.replace(view, base);
@@ -216,8 +222,9 @@ class Planner {
 
   std::string text(NodeId node) const { return std::string(graph_.name_of(node)); }
 
-  // The nearest node up the chain of views that `view` equals; invalid when there is none. The chain is that of the
-  // graph as it was, so that in t(t(t(x))) the last finds the first; only identities are skipped.
+  // The nearest node up the chain of views that equals `view`; invalid if none exists. The chain is
+  // that of the input graph, so in t(t(t(x))) the last finds the first. Only identities are
+  // skipped.
   NodeId find_base(NodeId view) {
     NodeId link = first_argument(graph_, view);
     for (int step = 0; step < kMaxChain; ++step) {
@@ -230,8 +237,8 @@ class Planner {
     return NodeId();
   }
 
-  // Whether the view is given a number that was read of a tensor after its sizes or strides changed: tracers record such numbers as
-  // they were before.
+  // Whether an argument of the view was read from a tensor after its sizes or strides changed.
+  // Tracers record such numbers with their values before the change.
   bool reads_outdated(NodeId view) const {
     bool reads = false;
     graph_.for_each_input(view, [&](NodeId input) { reads = reads || outdated_.get(input); });
@@ -252,7 +259,7 @@ class Planner {
     return is_outdated;
   }
 
-  // Whether `matches` holds of a link of the chain from `first` up to `base`, which is left out.
+  // Whether `matches` holds for a link of the chain from `first` up to `base`, excluding `base`.
   template <class Matches>
   bool any_link(NodeId first, NodeId base, const Matches& matches) const {
     NodeId link = first;
@@ -263,12 +270,14 @@ class Planner {
     return false;
   }
 
-  // Whether the view, or one between it and the base, shows what it does because of the base's strides.
+  // Whether the result of the view, or of one between it and the base, depends on the base's
+  // strides.
   bool relies_on_strides(NodeId view, NodeId base) const {
     return any_link(view, base, [this](NodeId link) { return reads_layout(graph_, link); });
   }
 
-  // Whether a marked value lies between the two: backward has that one, and not `base`, which is not marked.
+  // Whether a marked value is between the two. Backward has that value, but not the unmarked
+  // `base`.
   bool passes_marked(NodeId view, NodeId base) const {
     if (!graph_[base].is_call() || marks_.get(base)) return false;
     return any_link(first_argument(graph_, view), base, [this](NodeId link) { return marks_.get(resolve(link)); });
@@ -305,14 +314,15 @@ class Planner {
            resolve(first_argument(graph_, inner)) == base;
   }
 
-  // Where autograd runs through the graph later, a detach is no identity, nor a view as its own dtype, nor is a view made under no_grad. PyTorch's
-  // own passes do not ask.
+  // If autograd runs through the graph later, a detach is no identity. Neither is a view that
+  // changes the dtype, nor a view made under no_grad. PyTorch's own passes ignore this.
   bool stops_gradients(NodeId view, NodeId base) {
     const NodeId made_by = maker(base);
     const bool has_one_mode = made_by.is_valid() && modes_.of(view) == modes_.of(made_by);
     return (ends_gradients(graph_.op(view)) || !has_one_mode) && is_differentiated();
   }
-  // The call that made the tensor: a getitem takes it from a tuple, an in-place op hands it back. Invalid: too far up.
+  // The call that made the tensor: looks through getitems of a tuple and in-place ops, which return
+  // their input. Invalid if that is too far up.
   NodeId maker(NodeId node) const {
     for (int step = 0; step < kMaxChain; ++step) {
       if (!graph_[node].is_call()) return node;
@@ -329,7 +339,8 @@ class Planner {
     return compat_ != Compat::kTorch && is_marked(view, returned_) && is_marked(base, known_);
   }
 
-  // Tensors, by class of objects: an in-place op hands back the one that it was given, and a removed view is its base.
+  // Tensors, by class of objects: an in-place op returns its input object, and a removed view
+  // becomes its base.
   void mark(NodeId node, IdMap<ObjectId, bool>& marks) {
     for (const ObjectId id : storages_.objects(node)) marks[tensor(id)] = true;
   }
@@ -344,7 +355,7 @@ class Planner {
     if (returned_.get(one)) returned_[other] = true;
     if (known_.get(one)) known_[other] = true;
   }
-  // What stands for the object's class, by union and find.
+  // The representative of the object's class, by union-find.
   ObjectId tensor(ObjectId id) {
     id = storages_.object_class(id);
     while (joined_.get(id).is_valid()) {
@@ -365,24 +376,24 @@ class Planner {
   const ModeMap& modes_;
   MergedSaves saves_;
   const IdMap<NodeId, bool> doubtful_;  // tensors whose strides are not known
-  const IdMap<NodeId, bool> outdated_;  // numbers whose records are not believed
+  const IdMap<NodeId, bool> outdated_;  // numbers whose recorded values are unreliable
   const PhaseMap& phases_;
-  IdMap<NodeId, bool> marks_;         // values that are to be saved, also by the mark of a removed view
+  IdMap<NodeId, bool> marks_;         // values to be saved, also by the mark of a removed view
   IdMap<NodeId, NodeId> stands_for_;  // removed view -> a node that stays
   IdMap<NodeId, bool> identities_;    // removed views equal to their own input
-  IdMap<ObjectId, ObjectId> joined_;  // class of a removed view -> that of its base, or nearer to the last
-  IdMap<ObjectId, bool> returned_;    // tensors that the caller is handed
+  IdMap<ObjectId, ObjectId> joined_;  // class of a removed view -> a class closer to its final base
+  IdMap<ObjectId, bool> returned_;    // tensors that the caller gets
   IdMap<ObjectId, bool> known_;       // those, and the inputs and attributes, which the caller has
   std::vector<Replacement> plan_;
 };
 
-// A view, and what its former readers read.
+// A view, and the tensor that its former consumers read.
 struct Passed {
   NodeId view;
   NodeId base;
 };
 
-// Views that lost their last user to a replacement go too, unless a control dependency names them.
+// Erases views that lost their last user to a replacement, unless a control dependency names them.
 void erase_dead_views(Graph& graph, std::vector<Passed> pending, Replacer& replacer, PassResult& result) {
   IdMap<NodeId, bool> named(graph.num_ids(), false);
   for (const NodeId node : graph.nodes()) {
@@ -403,7 +414,8 @@ void erase_dead_views(Graph& graph, std::vector<Passed> pending, Replacer& repla
   }
 }
 
-// The views between round trips and inputs: backward may have read one of them in place of the input.
+// The views between round trips and inputs. Backward may have read such a view instead of the
+// input.
 std::vector<Passed> views_of_inputs(const Graph& graph, const std::vector<Replacement>& plan) {
   std::vector<Passed> found;
   for (const auto& [view, base, is_direct] : plan) {
@@ -426,7 +438,7 @@ void name_reshapes(Graph& graph, PassResult& result) {
   for (const NodeId node : graph.nodes()) {
     if (!graph[node].is_call() || !contains(kReshapes, graph.op(node).name)) continue;
     if (graph[node].kwargs.count != 0) {
-      result.remark(graph, node, "by-keyword", "stays a view: reshape has another name for the keyword argument");
+      result.remark(graph, node, "by-keyword", "remains a view: reshape names this keyword argument differently");
       continue;
     }
     graph[node].target = graph.module().target(kReshape);

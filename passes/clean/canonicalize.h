@@ -27,22 +27,24 @@ struct CanonicalizeOptions {
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("rules", self.rules,
-          "What goes: aliases (alias, detach), identity-slices (of everything), identity-views (other views equal "
-          "to their input), round-trips (views that undo those before them), reshapes (view and _unsafe_view become "
-          "reshape, which is known to be a view only where values are recorded).");
+          "Views to remove: aliases (alias, detach), identity-slices (a slice that takes everything), identity-views "
+          "(other views equal to their input), round-trips (views that undo earlier views). reshapes turns view and "
+          "_unsafe_view into reshape, which is known to be a view only if values are recorded.");
     field("compat", self.compat,
-          "fxopt, or torch: aliases go also where the caller would then be handed an input or one output twice.");
+          "fxopt, or torch: removes a view even if the caller then gets an input, or the same output twice, or if "
+          "gradients then flow through it.");
   }
 };
 
-// Removes views that are what they view: aliases and detaches, views, slices, permutes, expands that change nothing,
-// and views that undo the views before them.
+// Removes views that change nothing: aliases, detaches, and views, slices, permutes and expands
+// that are equal to their input. Removes views that undo earlier views.
 //
-// Counters: identities (a view equal to its input), round-trips (equal to what stands further up), dead-views (views
-// that were only on the way), reshapes. Remarks: returned-alias, ordered, changed-in-place, by-keyword (a view whose
-// size is given by keyword stays one), unsure-strides (an operator before it chooses its layout), saved-view (a second
-// partition would save another value), and others that say what makes the view and its base two tensors.
-// O(nodes + edges).
+// Counters: identities (a view equal to its input), round-trips (equal to a tensor further up the
+// chain of views), dead-views (views that lost their last user), reshapes. Remarks: returned-alias,
+// ordered, changed-in-place, by-keyword (a view whose size is a keyword argument does not become a
+// reshape), unsure-strides (an earlier operator chooses its own layout), saved-view (a second
+// partition would save another value). Other remarks say why the view and its base must stay two
+// tensors. O(nodes + edges).
 Result<PassResult> canonicalize(Graph& graph, const CanonicalizeOptions& options, PassContext& context);
 
 }  // namespace fxopt

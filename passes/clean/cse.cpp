@@ -4,21 +4,26 @@
 //   %b = mm(%x, %w)        =>      %c = add(%a, %a)
 //   %c = add(%a, %b)
 //
-// Key    Target, arguments with inputs replaced by what stands for them (kinds distinguish 1, 1.0 and True; floats by
-//        their bits), keyword arguments in order, stream, phase (forward and loss are one), gradient mode and autocast.
-// Legal  - the op is pure (with `collectives` also a collective or a wait, but no send or receive), and no event hangs on either node;
-//        - nothing writes what the node reads between the two; a view reads no data, so it merges across writes;
-//        - nothing changes sizes, strides or storage of what the node is given between the two (`t_`, `set_`);
-//        - the storage either node makes is never written, and the metadata of neither tensor changes in place: one of
-//          two tensors would stand for both;
-//        - not both storages are returned, nor both tensors: the caller was handed two;
-//        - no op that writes is given both: many refuse one tensor twice, and take two equal views;
-//        - no gradient flows through the two when autograd runs through the graph: it would be summed before the op and
-//          not after, which rounds differently;
-//        - recorded values agree; control dependencies of the later node are also the earlier one's.
-//        An op with unknown writes may write whatever it is given.
+// Key    Target, arguments with each input replaced by its representative (kinds distinguish 1, 1.0
+//        and True; floats compare by their bits), keyword arguments in order, stream, phase
+//        (forward and loss are one), gradient mode and autocast.
+// Legal  - The op is pure, and neither node has an event. With `collectives` it may also be a
+//          collective or a wait, but no send or receive.
+//        - No write changes the operands between the two. A view reads no data, so it merges across
+//          writes.
+//        - No op changes sizes, strides or storage of an operand between the two (`t_`, `set_`).
+//        - The result storage of either node is never written, and the metadata of neither result
+//          changes in place: one of the two tensors would replace both.
+//        - The two storages are not both returned, nor are the two tensors: the caller gets two.
+//        - No op that writes gets both. Many refuse the same tensor twice, but accept two equal
+//          views.
+//        - If autograd may run through the graph, no gradient flows through the two. It would be
+//          summed before the op instead of after it, which rounds differently.
+//        - Recorded values agree. Control dependencies of the later node are also the earlier
+//          one's.
+//        An op with unknown writes may write any of its operands.
 // Tags   Replacer::merge(): the survivor has both decisions, and both origins.
-// Phases are never mixed unless asked: in a graph without markers they are inferred first.
+// Phases are never mixed unless asked. In a graph without markers they are inferred first.
 
 #include "passes/clean/cse.h"
 
@@ -88,7 +93,7 @@ class CsePlanner {
     return without(effects_.of(node), allowed) == Effect::kNone;
   }
 
-  // -- equality of what is computed
+  // -- equality of computed values
 
   NodeId resolve(NodeId node) const {
     const NodeId other = stands_for_[node];
@@ -180,7 +185,8 @@ class CsePlanner {
            storages_.buffer(buffer).source == BufferSource::kNode;
   }
 
-  // True when `kept` can stand for no node from here on: what it read or made has been written, or has other metadata.
+  // True if no later node may merge into `kept`: its operands or its result have been written, or
+  // have other metadata.
   bool is_stale(NodeId kept, NodeId node) const {
     if (makes_written_storage(kept) || changes_in_place(kept, node)) return true;
     if (storages_.input_metadata_changes(kept, kept, node) || storages_.input_metadata_changes(node, kept, node)) {
@@ -195,14 +201,15 @@ class CsePlanner {
                        [&](BufferId b) { return is_own(node, b) && storages_.is_written(b); });
   }
 
-  // What two nodes take from one place (a getitem of a tuple, an attribute) is one tensor, whatever becomes of it.
+  // Whether the two nodes take the same object from one place (a getitem of a tuple, an attribute).
+  // That is one tensor, even if it changes.
   bool are_one_tensor(NodeId node, NodeId other) const {
     const std::span<const ObjectId> one = storages_.objects(node);
     const std::span<const ObjectId> two = storages_.objects(other);
     return std::equal(one.begin(), one.end(), two.begin(), two.end());
   }
 
-  // True when the metadata of the tensors that `node` makes changes later.
+  // True if the metadata of the result tensors of `node` changes later.
   bool changes_in_place(NodeId node, NodeId other) const {
     return !are_one_tensor(node, other) && storages_.metadata_changes_after(node);
   }
@@ -239,27 +246,27 @@ class CsePlanner {
     const std::string same = "equal to '%" + std::string(graph_.name_of(kept)) + "', but ";
     if (effects_.has(node, Effect::kCollective) &&
         (is_raced(graph_, storages_, node) || is_raced(graph_, storages_, kept))) {
-      result_.remark(graph_, node, "written", same + "what one of them is given is written to while it runs");
+      result_.remark(graph_, node, "written", same + "an operand of one of the two is written while it runs");
     } else if (makes_written_storage(node)) {
-      result_.remark(graph_, node, "written", same + "what it makes is written in place");
+      result_.remark(graph_, node, "written", same + "its result is written in place");
     } else if (changes_in_place(node, kept)) {
       result_.remark(graph_, node, "changed-in-place", same + "an in-place op changes its sizes, strides or storage");
     } else if (!same_metadata(graph_, graph_[kept].value, graph_[node].value)) {
       result_.remark(graph_, node, "values-differ", same + "their recorded values differ");
     } else if (are_both_returned(kept, node)) {
-      result_.remark(graph_, node, "both-returned", same + "the caller is handed both");
+      result_.remark(graph_, node, "both-returned", same + "the caller gets both");
     } else if (reached_.get(node) && !are_one_tensor(kept, node)) {
       result_.remark(
           graph_, node, "differentiated",
           same +
               "autograd may run through this graph and would add the gradients of the two before the op, which "
-              "rounds differently (a recorded kind, such as forward, says that it will not)");
+              "rounds differently (a recorded graph kind, such as forward, would rule this out)");
     } else if (operands_.has_both(node, kept)) {
-      result_.remark(graph_, node, "given-both", same + "an op that writes is given both");
+      result_.remark(graph_, node, "given-both", same + "an op that writes gets both");
     } else if (waits_for_more(node, kept)) {
-      result_.remark(graph_, node, "ordered", same + "it waits for a control dependency");
+      result_.remark(graph_, node, "ordered", same + "it waits for another control dependency");
     } else if (!saves_.are_kept(node, kept, MergedSaves::Tags::kMerged)) {
-      result_.remark(graph_, node, "saves-differ", same + "merged, a second partition would save another value");
+      result_.remark(graph_, node, "saves-differ", same + "after a merge, a second partition would save another value");
     } else {
       stands_for_[node] = kept;
       if (may_merge_ && !may_merge_(kept, node)) return;
@@ -270,7 +277,7 @@ class CsePlanner {
     }
   }
 
-  // `kept` stands for `node` from here on.
+  // Records that `kept` replaces `node` from here on.
   void mark_returned(NodeId kept, NodeId node) {
     if (makes_returned_storage(node)) {
       for (const BufferId buffer : storages_.buffers(kept)) {
@@ -292,13 +299,13 @@ class CsePlanner {
   WrittenOperands operands_;
   const ModeMap& modes_;
   MergedSaves saves_;
-  const IdMap<NodeId, bool> reached_;  // by gradients, where autograd runs through the graph
+  const IdMap<NodeId, bool> reached_;  // by gradients, if autograd may run through the graph
   IdMap<NodeId, NodeId> stands_for_;
-  IdMap<NodeId, NodeId> chain_;         // of the table: node -> the one before with its hash
-  IdMap<BufferId, bool> returned_too_;  // by alias class: stands for a returned one
+  IdMap<NodeId, NodeId> chain_;         // within the table: node -> the previous node with its hash
+  IdMap<BufferId, bool> returned_too_;  // by alias class: replaces a returned one
   IdMap<ObjectId, bool> returned_objects_too_;
-  // 32 bits keep the table small, which is what its speed hangs on; a chain tells equal hashes apart anyway.
-  HashMap<uint32_t, NodeId> table_;  // hash -> last node of a chain, told apart by computes_same()
+  // 32 bits keep the table small and thus fast. computes_same() separates equal hashes in a chain.
+  HashMap<uint32_t, NodeId> table_;  // hash -> last node of its chain
   std::vector<Merge> plan_;
 };
 

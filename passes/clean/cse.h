@@ -16,25 +16,26 @@ struct CseOptions {
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("across-phases", self.across_phases,
-          "Merge values of forward with those of backward, which undoes recomputation.");
+          "Merge forward values with equal backward values, which undoes recomputation.");
     field("collectives", self.collectives,
           "Merge equal collectives and their waits (every rank must run the same pipeline).");
   }
 };
 
-// Merges nodes that compute the same value from the same inputs and the same contents of memory; the first stays.
+// Merges nodes that compute the same value from the same inputs and the same contents of memory.
+// The first such node stays.
 //
-// Counters: merged. Notes: cross-phase (equal values of different phases, left apart).
-// Remarks: written, changed-in-place, values-differ, both-returned, differentiated, given-both, ordered, saves-differ
-// (see MergedSaves of ir/step/replay.h).
-// O(nodes + edges + buffers) expected.
+// Counters: merged. Notes: cross-phase (equal values of different phases, not merged). Remarks:
+// written, changed-in-place, values-differ, both-returned, differentiated, given-both, ordered,
+// saves-differ (see MergedSaves of ir/step/replay.h). O(nodes + edges + buffers) expected.
 Result<PassResult> cse(Graph& graph, const CseOptions& options, PassContext& context);
 
-// Whether `node` may be merged into `kept`, which computes the same. Where it may not, what reads the one still equals what reads the
-// other.
+// Whether `node` may be merged into `kept`, which computes the same value. If it may not, consumers
+// of the two still count as reading equal values.
 using MayMerge = std::function<bool(NodeId kept, NodeId node)>;
 
-// The same between nodes of one class, in place of one phase; where `may_merge` is given, only those.
+// Like cse(), but merges nodes of equal class rather than of equal phase. With `may_merge`, merges
+// only pairs that it allows.
 Result<PassResult> cse_within(Graph& graph, const IdMap<NodeId, uint32_t>& classes, const CseOptions& options,
                               PassContext& context, const MayMerge& may_merge = {});
 

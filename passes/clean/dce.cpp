@@ -1,17 +1,21 @@
 // Dead-code elimination.
 //
-// A node is live when it is
-//   a placeholder or the output                   the signature is not ours to change
-//   read by a live node                           by value, or by a control dependency other than pure order
-//   visible                                       opaque, a barrier, an event; an assertion, a wait or a collective and
-//                                                 a random op without recorded draws unless the options say otherwise
-//   a write somebody sees                         to memory of the caller, or to memory a live node reads later; a wait
-//                                                 counts as the write of what its collective fills
-//   where an unbacked symbol comes from           and a live node's sizes or arguments name the symbol
+// A node is live if it is
+//   a placeholder or the output   the signature must not change
+//   read by a live node           by value, or by a control dependency other than pure order
+//   visible                       opaque, a barrier, an event. An assertion, a wait or a
+//                                 collective, and a random op without recorded draws, unless the
+//                                 options say otherwise
+//   a visible write               to memory of the caller, or to memory that a live node reads
+//                                 later. A wait counts as the write of the buffers that its
+//                                 collective fills
+//   the source of an unbacked     and the symbol occurs in sizes or arguments of a live node
+//     symbol
 //
-// One sweep from the end decides: whatever makes a node live stands behind it. A write counts for the whole memory
-// behind all views that may alias it, and nothing counts as overwritten, so a write is kept rather than lost.
-// Order-only control dependencies on erased nodes are rewired by the pass manager.
+// One sweep from the end suffices: every reason for a node to be live comes after it. A write
+// counts for the whole memory behind all views that may alias it. No write counts as overwritten,
+// so a write is kept rather than lost. The pass manager rewires order-only control dependencies on
+// erased nodes.
 
 #include "passes/clean/dce.h"
 
@@ -72,7 +76,8 @@ class Liveness {
   }
 
  private:
-  // Of several results of one collective somebody may read one; the call stays, and is waited for by all of them.
+  // One result of a collective with several results may be read. The call then stays, and so do the
+  // waits for all its results.
   void keep_waits(std::vector<NodeId>& dead) {
     for (const NodeId node : dead) {
       if (!graph_[node].is_call() || !effects_.has(node, Effect::kWaits)) continue;
@@ -82,7 +87,7 @@ class Liveness {
     std::erase_if(dead, [this](NodeId node) { return live_.get(node); });
   }
 
-  // What a collective was given that nobody waits for, it may read at any time.
+  // A collective without a wait may read its inputs at any time.
   void note_reads_to_the_end() {
     if (storages_ == nullptr) return;
     IdMap<NodeId, bool> is_awaited(graph_.num_ids(), false);
@@ -97,7 +102,8 @@ class Liveness {
     }
   }
 
-  // Of one of its results, or of what is given to a wait as a whole; invalid: it is of no collective.
+  // The collective whose result this is, or whose results are given to a wait as a whole. Invalid
+  // if it comes from no collective.
   NodeId start_of(NodeId given) const {
     const bool is_part = graph_[given].is_call() && graph_.op(given).view == ViewKind::kProjection;
     const NodeId start = is_part ? first_argument(graph_, given) : given;
@@ -105,7 +111,7 @@ class Liveness {
     return is_start ? start : NodeId();
   }
 
-  // Only such a node makes the pass ask who reads which memory.
+  // Only such nodes require the analysis of memory reads.
   bool any_fills_memory() {
     for (const NodeId node : graph_.nodes()) {
       if (effects_.has(node, Effect::kMutates | Effect::kUnknownWrites | Effect::kWaits | Effect::kCollective)) {
@@ -130,14 +136,14 @@ class Liveness {
   bool writes_something_seen(NodeId node) const {
     if (options_.compat == Compat::kTorch) return true;
     const std::span<const BufferId> writes = storages_->writes(node);
-    if (writes.empty()) return true;  // it says it writes, and what is not known
+    if (writes.empty()) return true;  // it writes, but the written memory is not known
     return std::any_of(writes.begin(), writes.end(), [this](BufferId buffer) { return is_seen(buffer); });
   }
 
   bool is_kept_random(NodeId node, Effect effects) {
     if (!has_effect(effects, Effect::kRandom) || options_.random == DeadPolicy::kRemove) return false;
     if (is_recorded_draw(graph_, node)) return false;
-    result_.remark(graph_, node, "random-kept", "nobody reads it, but its draws move those of later random ops");
+    result_.remark(graph_, node, "random-kept", "unused, but removing its draws would shift those of later random ops");
     return true;
   }
 
@@ -151,11 +157,11 @@ class Liveness {
       if (options_.compat == Compat::kTorch && !waits) return false;
     }
     const std::string bytes = collective ? bytes_text(node) : "";
-    result_.remark(graph_, node, "collective-kept", "nobody reads it" + bytes + ", but other ranks take part in it");
+    result_.remark(graph_, node, "collective-kept", "unused" + bytes + ", but other ranks take part in it");
     return true;
   }
 
-  // What the results take: " (622854144 B)"; empty where a size is not known.
+  // The bytes of the results, as " (622854144 B)"; empty if a size is not known.
   std::string bytes_text(NodeId node) const {
     const SymbolValues values = symbol_values(graph_.module(), {});
     int64_t sum = 0;
@@ -169,7 +175,8 @@ class Liveness {
     return " (" + std::to_string(sum) + " B)";
   }
 
-  // Data that flows only through the buffer a collective was given is there after the wait.
+  // A wait also counts as a write of the collective's buffers: their data may be read only through
+  // them.
   bool fills_something_read(NodeId node) const {
     const std::span<const BufferId> reads = storages_->reads(node);
     return std::any_of(reads.begin(), reads.end(), [this](BufferId buffer) { return is_seen(buffer); });
@@ -183,7 +190,7 @@ class Liveness {
   void visit_live(NodeId node) {
     graph_.for_each_input(node, [this](NodeId input) { live_[input] = true; });
     if (storages_ != nullptr) note_reads(node);
-    // What a collective was given it reads until it is waited for.
+    // A collective reads its inputs until it is waited for.
     if (storages_ != nullptr && effects_.has(node, Effect::kWaits)) {
       graph_.for_each_input(node, [this](NodeId input) {
         const NodeId start = start_of(input);
@@ -254,9 +261,9 @@ class Liveness {
   const DceOptions& options_;
   PassResult& result_;
   EffectMap& effects_;
-  const StorageMap* storages_ = nullptr;  // when any_fills_memory()
+  const StorageMap* storages_ = nullptr;  // null unless any_fills_memory()
   IdMap<NodeId, bool> live_;
-  IdMap<BufferId, bool> read_later_;                  // by alias class: a live node behind the one at hand reads it
+  IdMap<BufferId, bool> read_later_;                  // by alias class: a later live node reads it
   std::vector<std::pair<NodeId, StringId>> defined_;  // unbacked symbols and their definitions, sorted
   IdMap<StringId, bool> live_symbols_;
   IdMap<ExprId, bool> seen_exprs_;

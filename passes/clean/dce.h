@@ -6,7 +6,7 @@
 
 namespace fxopt {
 
-// What to do with a node nobody reads whose running is visible elsewhere.
+// How to treat a node without users whose execution has effects elsewhere.
 enum class DeadPolicy : uint8_t {
   kKeep,
   kRemove,
@@ -25,19 +25,21 @@ struct DceOptions {
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("collectives", self.collectives,
-          "Collectives and waits nobody reads: keep, or remove (every rank must run the same pipeline); sends and "
-          "receives stay.");
+          "Unused collectives and waits: keep, or remove (every rank must run the same pipeline). Sends and receives "
+          "always stay.");
     field("random", self.random,
-          "Random ops nobody reads and whose draws are not recorded: keep, or remove, which shifts later draws.");
-    field("assertions", self.assertions, "Assertions on values at run time: keep, or remove with what only they read.");
+          "Unused random ops without recorded draws: keep, or remove, which shifts later draws.");
+    field("assertions", self.assertions,
+          "Assertions on values at run time: keep, or remove together with the nodes that only they use.");
     field("compat", self.compat,
-          "fxopt, or torch: collectives nobody reads go, waits stay and so keep theirs; every mutation stays.");
+          "fxopt, or torch: removes unused collectives, but keeps every wait with its collective, and every mutation.");
   }
 };
 
-// Erases nodes that nothing visible depends on: one backward sweep over values, control dependencies and storages.
+// Erases nodes that no visible result or effect depends on, in one backward sweep over values,
+// control dependencies and storages.
 //
-// Counters: erased. Remarks: collective-kept, random-kept (nobody reads the node, the policy keeps it).
+// Counters: erased. Remarks: collective-kept, random-kept (the policy keeps a node without users).
 // O(nodes + edges + buffers).
 Result<PassResult> dce(Graph& graph, const DceOptions& options, PassContext& context);
 

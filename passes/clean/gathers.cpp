@@ -43,7 +43,7 @@ IdMap<NodeId, bool> saved_values(const Graph& graph, const PhaseMap& phases) {
   return is_saved;
 }
 
-// Parts of gathers whose last reader was merged.
+// Erases parts of gathers whose last user was merged.
 void erase_left_over(Graph& graph, const IdMap<NodeId, bool>& is_part, const IdMap<NodeId, bool>& had_users,
                      const PhaseMap& phases, std::string_view pass) {
   Replacer replacer(graph, phases, pass);
@@ -57,7 +57,7 @@ void erase_left_over(Graph& graph, const IdMap<NodeId, bool>& is_part, const IdM
   replacer.finish();
 }
 
-// The parameters that a gather makes whole: several where it is a bucket. In the order of its members.
+// The parameters that a gather makes whole, in the order of its members: several for a bucket.
 std::vector<NodeId> gathered_by(const Graph& graph, const UnshardMap& unshards, NodeId gather) {
   std::vector<NodeId> parameters;
   std::set<NodeId> seen;
@@ -78,7 +78,7 @@ std::vector<NodeId> gathered_by(const Graph& graph, const UnshardMap& unshards, 
   return parameters;
 }
 
-// The gathers of forward of which backward reads a value.
+// The forward gathers with a value that backward reads.
 IdMap<NodeId, bool> saved_gathers(const Graph& graph, const PhaseMap& phases, const UnshardMap& unshards) {
   IdMap<NodeId, bool> is_saved = saved_values(graph, phases);
   for (NodeId node = graph.last(); node.is_valid(); node = graph.prev(node)) {
@@ -133,7 +133,8 @@ std::string reason_apart(const Graph& graph, const ApartFacts& facts, NodeId fir
   return std::string(kNotProved);
 }
 
-// Finds the gathers of a parameter that was gathered before, in the same half, or by forward for backward.
+// Finds gathers of a parameter that the same half gathered before, or that forward gathered and
+// saved for backward.
 class ApartFinder {
  public:
   ApartFinder(const Graph& graph, Facts& facts, PassResult& result)
@@ -227,7 +228,8 @@ Result<PassResult> merge_gathers(Graph& graph, bool across, PassContext& context
   Facts& facts = context.facts.of(graph);
   IdMap<NodeId, bool> had_users(graph.num_ids(), false);
   for (const NodeId node : graph.nodes()) had_users[node] = graph.has_users(node);
-  // First within each half: of nodes that equal one of forward only the first is compared with it.
+  // First merge within each half: only the first of several nodes is compared with an equal forward
+  // node.
   for (const bool crosses : across ? std::vector<bool>{false, true} : std::vector<bool>{false}) {
     const GatherClasses classes = gather_classes(graph, facts, GatheredInputs::kParameters, crosses);
     const PhaseMap phases = facts.phases();

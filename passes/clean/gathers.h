@@ -21,7 +21,7 @@ struct GatherClasses {
 };
 enum class GatheredInputs : uint8_t {
   kParameters,
-  kAll,  // whatever input is gathered
+  kAll,  // any input
 };
 // O(nodes + edges).
 GatherClasses gather_classes(const Graph& graph, Facts& facts, GatheredInputs inputs, bool across_phases);
@@ -34,11 +34,12 @@ CseOptions equal_gathers();
 // Counters: gathers-merged (calls, casts and waits among them). O(nodes + edges).
 Result<PassResult> merge_gathers(Graph& graph, bool across, PassContext& context, std::string_view pass);
 
-// Remarks (gather-apart) on each repeated gather of a parameter in one half, and on each gather of
-// backward where forward saves a value of the same parameter's gather, with the reason that it was
-// not merged: another operator, group, stream, type or input, a write in between or later, a
+// Remarks (gather-apart) on each repeated gather of a parameter in one half. Also on each gather of
+// backward if forward saves a value of the same parameter's gather. Each gives the reason why it
+// was not merged: another operator, group, stream, type or input, a write in between or later, a
 // control dependency, both returned, arguments spelled differently, a bucket with other members, a
-// saved value of another layout, not proved equal. One warning (gathers-apart) counts them by reason. Notes: gathers-apart. O(nodes + edges).
+// saved value of another layout, not proved equal. One warning (gathers-apart) counts them by
+// reason. Notes: gathers-apart. O(nodes + edges).
 void remark_gathers_apart(const Graph& graph, Facts& facts, PassResult& result);
 
 }  // namespace fxopt

@@ -10,7 +10,8 @@
 namespace fxopt {
 namespace {
 
-// The nearest seed `node` depends on, found breadth first over values; invalid when only a storage connects them.
+// The nearest seed that `node` depends on, found breadth first over values; invalid if only a
+// storage connects them.
 NodeId seed_of(const Graph& graph, const PhaseMap& phases, NodeId node) {
   IdMap<NodeId, bool> is_seed(graph.num_ids(), false), seen(graph.num_ids(), false);
   for (const NodeId seed : phases.seeds) is_seed[seed] = true;
@@ -34,7 +35,7 @@ Error conflict_error(const Graph& graph, const PhaseMap& phases) {
                   " but depends on " +
                   (seed.is_valid() ? "tangent '%" + std::string(graph.name_of(seed)) + "'" : "a tangent by a storage");
   if (phases.conflicts.size() > 1) error.message += ", as do " + std::to_string(phases.conflicts.size() - 1) + " more";
-  error.hint = "remove the mark, or the role of the placeholder if it is no tangent";
+  error.hint = "remove the mark; or, if the placeholder is not a tangent, remove its role";
   error.where.graph = graph.module().text(graph.name());
   error.where.node = graph.name_of(node);
   error.where.module_path = graph.module().text(graph[node].module_path);

@@ -11,11 +11,12 @@ struct InferPhaseOptions {
   static void visit(Self&, Field&&) {}
 };
 
-// Writes the phase of every node of a graph that carries no phase markers, by infer_phases() of ir/step/phases.h,
-// with the marker `inferred`. A graph that carries markers stays as it is.
+// Writes the phase of every node of a graph that carries no phase markers, as found by
+// infer_phases() of ir/step/phases.h, with the marker `inferred`. A graph that carries markers
+// keeps them.
 //
 // Counters: forward, backward (nodes that got that phase). Notes: marked (nodes that had one).
-// Errors: kPhaseConflict when a node marked forward depends on a tangent.
+// Errors: kPhaseConflict if a node marked forward depends on a tangent.
 // O(nodes + edges).
 Result<PassResult> infer_phase(Graph& graph, const InferPhaseOptions& options, PassContext& context);
 

@@ -1,16 +1,17 @@
-// Moves getitems up to the node they take from.
+// Moves getitems up to their producers.
 //
 //   %s = split(%x, 4)                     %s = split(%x, 4)
 //   %n = neg(%x)                    =>    %a = getitem(%s, 0)
 //   %a = getitem(%s, 0)                   %n = neg(%x)
 //
-// Legal  A getitem of a tuple, list or dict computes nothing and reads no data, so only what orders it by other means
-//        can hold it: control dependencies of its own, events, an index that is computed. A getitem of a tensor is a
-//        view or a copy, no part of the node it reads, and stays where it is. Where no value is recorded, a getitem may
-//        be either, and stays after what changes the sizes of its input in place.
-// Place  The canonical order is depth first: a getitem of a getitem comes after it, before the next sibling. That makes
-//        the pass idempotent. No call stands before a placeholder: getitems of inputs, and of attributes among them,
-//        come after the last one, in the order they had.
+// Legal  A getitem of a tuple, list or dict computes nothing and reads no data. Only other kinds of
+//        order hold it: control dependencies of its own, events, a computed index. A getitem of a
+//        tensor is a view or a copy and is not moved. A getitem of a node without a recorded value
+//        may be either, so it stays after ops that change the sizes of its input in place.
+// Place  The canonical order is depth first: a getitem of a getitem comes after it, before the next
+//        sibling. That makes the pass idempotent. No call comes before a placeholder, so getitems
+//        of inputs and of attributes among them come after the last placeholder, in their original
+//        order.
 
 #include "passes/clean/raise_getitems.h"
 
@@ -47,7 +48,7 @@ class Finder {
     }
     if (graph_.value(parent).kind != ValueKind::kAbsent) return true;
     if (!facts_.storages().input_metadata_changes(node, parent, node)) return true;
-    result_.remark(graph_, node, "changed-in-place", "what it takes from has other sizes or strides before it runs");
+    result_.remark(graph_, node, "changed-in-place", "its input gets other sizes or strides before it runs");
     return false;
   }
 
@@ -56,7 +57,8 @@ class Finder {
   PassResult& result_;
 };
 
-// What getitems of a node come after: the node, or the last placeholder where that stands further down.
+// The node after which its getitems are placed: itself, or the last placeholder if that comes
+// later.
 class Parents {
  public:
   explicit Parents(const Graph& graph) : above_inputs_end_(graph.num_ids(), false) {

@@ -11,7 +11,7 @@ struct RaiseGetitemsOptions {
   static void visit(Self&, Field&&) {}
 };
 
-// Moves every getitem right behind the node it takes from; getitems of one node keep their order.
+// Moves every getitem directly after its producer. Getitems of one node keep their order.
 //
 // Counters: raised. Remarks: held (a control dependency or an event pins the getitem). O(nodes).
 Result<PassResult> raise_getitems(Graph& graph, const RaiseGetitemsOptions& options, PassContext& context);

@@ -30,8 +30,8 @@ struct RoundTrip {
   NodeId cut;
   NodeId gather;
   bool is_same;    // the cut has the source's sizes and strides
-  bool is_on_all;  // told by a symbol of the rank: it is one on every rank
-  bool is_copied;  // the cut does not lie row by row, and all that read it copy it
+  bool is_on_all;  // found by a rank symbol: the slice is the own shard on every rank
+  bool is_copied;  // the cut is not row-major, and all of its users copy it
 };
 
 class Finder {
@@ -44,20 +44,21 @@ class Finder {
       if (one.kind == CollectiveKind::kAllGather) look_behind(one);
     }
     if (stays_ > 0) {
-      result_.warn(graph_, "left-alone",
-                   std::to_string(stays_) + (stays_ == 1 ? " part" : " parts") +
-                       " of a rank's own stay cut out of what it gathered, first %" + first_);
+      result_.remark(graph_, "left-out",
+                     std::to_string(stays_) + (stays_ == 1 ? " slice" : " slices") +
+                         " of gathered tensors not replaced by the rank's own shard, first %" + first_);
     }
     if (!is_rank_known_) {
       result_.warn(graph_, "rank-unknown",
-                   "the file does not say which rank it is of, so no part of what is gathered is its own");
+                   "no slice is known to be the rank's own shard: the file does not give its rank, or the rank is not "
+                   "in the gather's group");
     }
     return std::move(found_);
   }
 
  private:
   void look_behind(const Collective& one) {
-    if (!graph_.op(one.start).writes.empty()) return;  // into memory of others
+    if (!graph_.op(one.start).writes.empty()) return;  // writes into an existing tensor
     if (one.listed == nullptr || !one.sizes_fit() || one.waits.empty() || one.input_bytes == 0) return;
     if (one.ranks != static_cast<int64_t>(one.listed->ranks.size())) return;
     std::optional<Geometry> given = geometry_of(graph_.module(), integers_, *one.input);
@@ -82,7 +83,7 @@ class Finder {
     for (const NodeId node : joined) follow_joined(node);
   }
 
-  // Of a cat of all parts, each as a whole and in order, along another dimension than the first.
+  // Follows a cat of all shards, each whole and in order, along a dimension other than the first.
   void follow_joined(NodeId node) {
     const Tensor* recorded = single_tensor(graph_, node);
     const CallArgs args(graph_, node);
@@ -108,9 +109,9 @@ class Finder {
     const std::optional<Geometry> made = geometry_of(graph_.module(), integers_, *recorded);
     const SymInt step = whole.strides[at] * part.sizes[at];
     if (!made.has_value() || !same_geometry(whole, *made) || !step.is_static()) return;
-    laid_ = Laid{node, part.sizes, whole.strides, step.value()};
+    slice_ = Slice{node, part.sizes, whole.strides, step.value()};
     follow(node, whole);
-    laid_.reset();
+    slice_.reset();
   }
   bool is_part(const Geometry& shown, int64_t place) const {
     const int64_t count = given_.num_elements().value();
@@ -118,7 +119,7 @@ class Finder {
            shown.num_elements().is(count) && shown.offset.is(place * count);
   }
 
-  // Through views and elements of them, to the first on each way that is a rank's own part.
+  // Follows views and their elements to the first node on each path that is the rank's own shard.
   void follow(NodeId from, const Geometry& shown) {
     struct Step {
       NodeId node;
@@ -131,12 +132,12 @@ class Finder {
       const Step step = std::move(open.back());
       open.pop_back();
       for (const NodeId user : graph_.users(step.node)) {
-        if (!laid_.has_value() && is_cat(user)) joined_.push_back(user);
+        if (!slice_.has_value() && is_cat(user)) joined_.push_back(user);
         std::optional<std::vector<Geometry>> seen = shown_by(user, step.node, step.shown);
         if (!seen.has_value() || !met.insert(user).second) continue;
         if (seen->size() == 1 && !is_list(user)) {
-          if (!laid_.has_value()) seen_.insert_or_assign(user, (*seen)[0]);
-          if (laid_.has_value() ? is_own_laid((*seen)[0]) : is_own((*seen)[0])) {
+          if (!slice_.has_value()) seen_.insert_or_assign(user, (*seen)[0]);
+          if (slice_.has_value() ? is_own_slice((*seen)[0]) : is_own((*seen)[0])) {
             own.emplace_back(user, (*seen)[0]);
             continue;
           }
@@ -145,12 +146,13 @@ class Finder {
       }
     }
     for (const auto& [node, geometry] : own) {
-      if (laid_.has_value() || !lies_among_others(node)) offer(node, geometry);
+      if (slice_.has_value() || !is_among_shards(node)) offer(node, geometry);
     }
   }
 
-  // Whether it is read by cats alone that read other views of the gather, too: nothing is won by reading what was given.
-  bool lies_among_others(NodeId node) const {
+  // Whether the only users are cats that also take other views of the gather. Replacing the slice
+  // by the own shard gains nothing then.
+  bool is_among_shards(NodeId node) const {
     const std::vector<NodeId> users = graph_.users(node);
     return !users.empty() && std::all_of(users.begin(), users.end(), [&](NodeId user) {
       bool has_other = false;
@@ -163,7 +165,7 @@ class Finder {
   bool is_cat(NodeId node) const { return graph_[node].is_call() && graph_.op(node).name == "aten.cat.default"; }
   bool is_list(NodeId node) const { return single_tensor(graph_, node) == nullptr; }
 
-  // What a view shows; nothing where the node is none.
+  // The geometry of a view's results; nothing if the node is not a view.
   std::optional<std::vector<Geometry>> shown_by(NodeId node, NodeId of, const std::vector<Geometry>& shown) {
     if (!graph_[node].is_call() || !graph_.op(node).is_pure()) return std::nullopt;
     const ViewKind kind = view_of_call(graph_, node);
@@ -179,7 +181,7 @@ class Finder {
     ViewGeometry seen = view_geometry(graph_, node, shown[0], [](NodeId) { return std::nullopt; });
     if (seen.outcome == ViewGeometry::Outcome::kSame) return shown;
     if (seen.outcome == ViewGeometry::Outcome::kView) return std::move(seen.tensors);
-    // By symbols, whose bounds are not asked there: what is recorded.
+    // view_geometry() does not know the bounds of symbols: use the recorded geometry.
     const Tensor* recorded = single_tensor(graph_, node);
     if (seen.outcome != ViewGeometry::Outcome::kUnknown || recorded == nullptr) return std::nullopt;
     std::optional<Geometry> believed = geometry_of(graph_.module(), integers_, *recorded);
@@ -187,7 +189,7 @@ class Finder {
     return std::vector<Geometry>{std::move(*believed)};
   }
 
-  // Whether what is recorded is what the slice of that tensor gives, if its bounds lie within.
+  // Whether the recorded geometry is that of the slice, given that its bounds are in range.
   bool is_slice(NodeId node, const Geometry& from, const Geometry& recorded) {
     if (graph_.op(node).name != "aten.slice.Tensor" || graph_.pool().args(graph_[node].args).size() != 4) return false;
     const CallArgs args(graph_, node);
@@ -212,16 +214,16 @@ class Finder {
            shown.num_elements().is(count) && is_own_place(graph_.module(), gather_->listed->ranks, shown.offset, count);
   }
 
-  // The same of parts that were put side by side along another dimension.
-  bool is_own_laid(const Geometry& shown) const {
+  // The same for shards concatenated along another dimension.
+  bool is_own_slice(const Geometry& shown) const {
     Geometry wanted = shown;
-    wanted.strides = laid_->strides;
-    return shown.dtype == given_.dtype && !shown.conjugate && !shown.negative && shown.sizes == laid_->part_sizes &&
+    wanted.strides = slice_->strides;
+    return shown.dtype == given_.dtype && !shown.conjugate && !shown.negative && shown.sizes == slice_->part_sizes &&
            same_geometry(shown, wanted) &&
-           is_own_place(graph_.module(), gather_->listed->ranks, shown.offset, laid_->step);
+           is_own_place(graph_.module(), gather_->listed->ranks, shown.offset, slice_->step);
   }
 
-  // -- what stands against it
+  // -- obstacles
 
   void offer(NodeId cut, const Geometry& shown) {
     const NodeId source = first_argument(graph_, gather_->start);
@@ -233,37 +235,37 @@ class Finder {
     }
     Geometry moved = given_;
     moved.offset = shown.offset;
-    const bool is_same = laid_.has_value() ? given_.sizes == shown.sizes : same_geometry(moved, shown);
-    found_.push_back({cut, gather_->start, is_same, !shown.offset.is_static(), laid_.has_value()});
-    if (!laid_.has_value()) taken_.emplace(cut, root_of(source));
+    const bool is_same = slice_.has_value() ? given_.sizes == shown.sizes : same_geometry(moved, shown);
+    found_.push_back({cut, gather_->start, is_same, !shown.offset.is_static(), slice_.has_value()});
+    if (!slice_.has_value()) taken_.emplace(cut, root_of(source));
   }
 
   std::pair<std::string_view, std::string> find_obstacle(NodeId cut, NodeId source) {
     const StorageMap& storages = facts_.storages();
     for (const NodeId node : {cut, gather_->start, gather_->waits.front()}) {
       if (stream_of(graph_, node) != stream_of(graph_, source))
-        return {"streams", "what was given is made on another stream"};
+        return {"streams", "the gather's input is produced on another stream"};
     }
     if (facts_.phases().is_backward(cut) != facts_.phases().is_backward(gather_->start)) {
-      return {"phases", "it is gathered in one phase and cut in another"};
+      return {"phases", "it is gathered in one phase and sliced in another"};
     }
     if (are_decided_apart(graph_, facts_.phases(), cut, source)) {
-      return {"saved", "the result is to be saved, but its source is to be recomputed"};
+      return {"saved", "the slice is to be saved, but the gather's input is to be recomputed"};
     }
     if (const NodeId marked = marked_between(cut, source); marked.is_valid()) {
       return {"marked", "a first partition saved %" + std::string(graph_.name_of(marked)) +
-                            " (ap_must_save), and not %" + std::string(graph_.name_of(source))};
+                            " (ap_must_save), but not %" + std::string(graph_.name_of(source))};
     }
-    if (is_awaited_[cut]) return {"held", "a control dependency of another node is on it"};
+    if (is_awaited_[cut]) return {"held", "another node has a control dependency on it"};
     if (is_held(graph_, cut)) return {"held", "a control dependency or an event holds it"};
     if (storages.metadata_changes_after(cut) || storages.metadata_changes_after(source)) {
-      return {"changed-in-place", "its sizes, or those of what was given, change in place"};
+      return {"changed-in-place", "its sizes, or those of the gather's input, change in place"};
     }
-    if (laid_.has_value()) {
+    if (slice_.has_value()) {
       for (const NodeId user : graph_.users(cut)) {
         if (copies_row_by_row(user)) continue;
-        return {"strides", "it does not lie row by row, and %" + std::string(graph_.name_of(user)) +
-                               " does not just copy it: what it makes may hang on that"};
+        return {"strides", "it is not row-major, and %" + std::string(graph_.name_of(user)) +
+                               " is not a plain copy: its result may depend on the strides"};
       }
     }
     NodeId last = cut;
@@ -273,9 +275,9 @@ class Finder {
       const NodeId node = open.back();
       open.pop_back();
       for (const NodeId user : graph_.users(node)) {
-        if (graph_[user].kind == NodeKind::kOutput) return {"returned", "the caller is handed it"};
+        if (graph_[user].kind == NodeKind::kOutput) return {"returned", "the graph returns it"};
         if (stream_of(graph_, user) != stream_of(graph_, source)) return {"streams", "it is read on another stream"};
-        // What a collective reads it reads until it is waited for.
+        // A collective reads its inputs until its wait.
         for (const NodeId end : graph_[user].is_call() && graph_.op(user).has(Effect::kCollective)
                                     ? graph_.users(user)
                                     : std::vector<NodeId>()) {
@@ -291,18 +293,19 @@ class Finder {
     const NodeId end = graph_.next(last);
     for (const NodeId given : {source, root_of(source)}) {
       if (storages.written_between(storages.buffers(given)[0], gather_->start, end)) {
-        return {"written", "%" + std::string(graph_.name_of(given)) + ", which was given, is written to"};
+        return {"written", "%" + std::string(graph_.name_of(given)) + ", which would replace it, is written to"};
       }
     }
     if (storages.written_between(storages.buffers(gather_->start)[0], gather_->waits.front(), end)) {
-      return {"written", "what was gathered is written to"};
+      return {"written", "the gather's result is written to"};
     }
-    if (laid_.has_value() && storages.written_between(storages.buffers(laid_->cat)[0], laid_->cat, end)) {
-      return {"written", "%" + std::string(graph_.name_of(laid_->cat)) + ", that it is cut from, is written to"};
+    if (slice_.has_value() && storages.written_between(storages.buffers(slice_->cat)[0], slice_->cat, end)) {
+      return {"written", "%" + std::string(graph_.name_of(slice_->cat)) + ", which it is sliced from, is written to"};
     }
     return {};
   }
-  // A marked value that the cut is taken from, where the source is to be recomputed: backward has the one and not the other.
+  // A marked value between the gather and the cut while the source is not marked: backward has that
+  // value, but would have to recompute the source.
   NodeId marked_between(NodeId cut, NodeId source) const {
     if (!graph_[source].is_call() || is_marked_saved(graph_, source) || facts_.phases().is_backward(cut))
       return NodeId();
@@ -319,7 +322,7 @@ class Finder {
     }
     return NodeId();
   }
-  // What is read by then: what was given may be a cut, or a view of one, in the place of which what it was cut from is read.
+  // The node that will be read instead of `source`, which may be an earlier cut or a view of one.
   NodeId root_of(NodeId source) const {
     for (NodeId node = source; node.is_valid();) {
       if (const auto taken = taken_.find(node); taken != taken_.end()) return taken->second;
@@ -328,7 +331,7 @@ class Finder {
     }
     return source;
   }
-  // A copy that lies so, whatever strides it is given.
+  // Whether the node is a copy that is row-major for any input strides.
   bool copies_row_by_row(NodeId node) {
     if (!graph_[node].is_call() || graph_.op(node).name != "aten.clone.default") return false;
     const MemoryFormat format = CallArgs(graph_, node)[1].as_memory_format().value_or(MemoryFormat::kPreserve);
@@ -355,35 +358,36 @@ class Finder {
   PassResult& result_;
   const Collective* gather_ = nullptr;
   Geometry given_;
-  std::map<NodeId, Geometry> seen_;  // what each view of the gather shows of it
-  std::vector<NodeId> joined_;       // cats of such
-  // The cat whose views are followed, of parts that begin `step` elements after each other; nothing: the gather's are.
-  struct Laid {
+  std::map<NodeId, Geometry> seen_;  // views of the gather
+  std::vector<NodeId> joined_;       // cats of these views
+  // The cat whose views are followed: its parts are `step` elements apart. Nothing: the views of
+  // the gather are followed.
+  struct Slice {
     NodeId cat;
     std::vector<SymInt> part_sizes, strides;
     int64_t step;
   };
-  std::optional<Laid> laid_;
+  std::optional<Slice> slice_;
   std::vector<RoundTrip> found_;
-  std::map<NodeId, NodeId> taken_;  // cuts, and what is read in their place in the end
+  std::map<NodeId, NodeId> taken_;  // cuts, with the nodes that finally replace them
   bool is_rank_known_ = true;
   int64_t stays_ = 0;
   std::string first_;
 };
 
-// Drops what nobody reads of the ways from gathers to what was cut, gathers among it where they may go.
+// Erases the nodes between gathers and cuts that have no users left, and the gathers if allowed.
 class Dropper {
  public:
   Dropper(Graph& graph, Replacer& replacer, PassResult& result)
       : graph_(graph), replacer_(replacer), result_(result), is_awaited_(control_targets(graph)) {}
 
-  // Where a way ends; whether its gather may go.
+  // Adds the last node of a path, and whether its gather may be erased.
   void add(NodeId from, bool may_go) {
     const auto [at, is_new] = ends_.emplace(from, may_go);
     if (!is_new) at->second = at->second && may_go;
   }
 
-  // Returns the gathers that nobody reads and that stay.
+  // Returns the gathers without users that are kept.
   std::vector<NodeId> run() {
     std::vector<NodeId> stays;
     for (const auto& [from, may_go] : ends_) drop(from, may_go, stays);
@@ -402,7 +406,7 @@ class Dropper {
       const bool waits = graph_.op(node).has(Effect::kWaits), gathers = graph_.op(node).has(Effect::kCollective);
       if (waits || gathers) {
         const NodeId waited = waits ? first_argument(graph_, node) : node;
-        const NodeId start = waited.is_valid() ? waited : node;  // a wait for a list of them stays
+        const NodeId start = waited.is_valid() ? waited : node;  // a wait for a list of tensors is kept
         const bool may_go = with_gathers && waited.is_valid() && !is_awaited_.get(start) && !is_awaited_.get(node) &&
                             (!graph_[start].is_call() || !is_held(graph_, start));
         if (!may_go) {
@@ -421,7 +425,7 @@ class Dropper {
     }
   }
 
-  // Parts that DTensor takes and nobody reads; asked once of a node.
+  // Erases list elements without users, as DTensor leaves them. Looks at each node once.
   void drop_other_parts(NodeId node) {
     if (!asked_.insert(node).second) return;
     for (const NodeId user : graph_.users(node)) {
@@ -446,7 +450,8 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
   PassResult result;
   Facts& facts = context.facts.of(graph);
   if (facts.is_differentiated()) {
-    result.warn(graph, "left-alone", "autograd may run through the graph, and has a history of every collective");
+    result.warn(graph, "may-differentiate",
+                "nothing is replaced: autograd may differentiate this graph, and it would then record each collective");
     return result;
   }
   const std::vector<Collective> collectives =
@@ -457,21 +462,21 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
   const StringId pass = graph.module().intern(kAliasRoundTrips);
   int64_t by_number = 0;
   for (const RoundTrip& trip : trips) {
-    const NodeId source = first_argument(graph, trip.gather);  // by now: it may have been a cut itself
+    const NodeId source = first_argument(graph, trip.gather);  // read now: an earlier trip may have replaced it
     const NodeId own =
         trip.is_same ? source : insert_view(graph, source, single_tensor(graph, trip.cut)->sizes, trip.cut, trip.cut);
     const bool may_go =
         options.drop_gathers == DropGathers::kAlways || (options.drop_gathers == DropGathers::kShown && trip.is_on_all);
     if (trip.is_copied) {
       for (const NodeId copy : graph.users(trip.cut)) {
-        result.claim(graph, copy, Law::kOwnShard);
+        result.claim(graph, copy, RewriteRule::kOwnShard);
         add_origin(graph, copy, trip.cut, OriginKind::kReplaced, pass);
       }
       graph.replace_all_uses(trip.cut, own);
       replacer.give(trip.cut, own);
       dropper.add(trip.cut, may_go);
     } else {
-      result.claim(graph, trip.cut, Law::kOwnShard);
+      result.claim(graph, trip.cut, RewriteRule::kOwnShard);
       dropper.add(first_argument(graph, trip.cut), may_go);
       replacer.replace(trip.cut, own);
     }
@@ -479,10 +484,10 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
     by_number += trip.is_on_all ? 0 : 1;
   }
   if (by_number > 0) {
-    result.warn(graph, "by-number",
-                std::to_string(by_number) + (by_number == 1 ? " part is" : " parts are") +
-                    " this rank's own by a number: where another rank's file cuts the same number, passes may decide "
-                    "otherwise there; ask fxopt ranks of all results");
+    result.warn(graph, "constant-index",
+                std::to_string(by_number) + (by_number == 1 ? " slice is" : " slices are") +
+                    " this rank's own shard by a constant index: if another rank's file has the same index, passes may "
+                    "decide differently there. Check all results with fxopt ranks");
   }
   std::vector<NodeId> unread_gathers = dropper.run();
   std::sort(unread_gathers.begin(), unread_gathers.end());
@@ -490,15 +495,14 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
   const size_t unread = unread_gathers.size();
   const NodeId first = unread == 0 ? NodeId() : unread_gathers.front();
   if (unread > 0) {
-    result.warn(
-        graph, first, "unread",
-        std::to_string(unread) + (unread == 1 ? " gather that nobody reads stays" : " gathers that nobody reads stay") +
-            ", first %" + std::string(graph.name_of(first)) +
-            std::string(
-                options.drop_gathers == DropGathers::kShown
-                    ? ": one rank's file does not show that every rank drops it (drop-gathers=always, and fxopt "
-                      "ranks of all results)"
-                    : ": drop-gathers=never, or a control dependency holds it"));
+    result.remark(graph, first, "unread",
+                  std::to_string(unread) +
+                      (unread == 1 ? " gather without consumers is kept" : " gathers without consumers are kept") +
+                      ", first %" + std::string(graph.name_of(first)) +
+                      std::string(options.drop_gathers == DropGathers::kShown
+                                      ? ": one rank's file does not show that every rank drops it (set "
+                                        "drop-gathers=always, and check all results with fxopt ranks)"
+                                      : ": drop-gathers=never, or a control dependency holds it"));
   }
   replacer.finish();
   return result;

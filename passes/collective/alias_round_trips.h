@@ -25,33 +25,37 @@ struct AliasRoundTripsOptions {
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("drop-gathers", self.drop_gathers,
-          "Gathers that nobody reads any more: shown: go where a symbol of the rank shows that no rank reads them; "
-          "always: "
-          "go, and fxopt ranks must say of all results that every rank drops them; never: stay.");
+          "Gathers left without consumers. shown: erased if a rank symbol shows that every rank drops them; always: "
+          "erased, and fxopt ranks must confirm on all results that every rank drops them; never: kept.");
   }
 };
 
-// Lets what a rank cuts for itself out of what it gathered be what it gave.
+// Replaces a slice of a gathered tensor by the rank's own shard.
 //
 //   %a = all_gather_into_tensor(%x, 8, "tp")
 //   %w = wait_tensor(%a)
 //   %s = slice(alias(%w), 0, 4 * r, 4 * r + 4)    =>   %y = mul(%x, 2)
 //   %y = mul(%s, 2)
 //
-// Cut     By any views, and elements of splits, that ATen's rules compose to the rank's own part as a whole, row by row
-//         (ir/alias/view_geometry.h): as the place among the group's ranks of the rank that the file is of, or as a symbol
-//         of the kind rank (ir/alias/rank_order.h). It may have other sizes than what was given; then it becomes a view.
-//         Or out of a cat that puts all parts of the gather side by side along another dimension, as DTensor does for any but
-//         the first: then the cut does not lie row by row, and only its clones are let read what was given.
-// Legal   Nobody writes to what was given or gathered, from the gather to the last that reads the cut; the caller is not
-//         handed the cut, which would be another tensor's memory; nothing holds it.
+// Slice   Any chain of views and split elements that ATen's rules compose to exactly the rank's own
+//         shard, row-major (ir/alias/view_geometry.h). The shard's index is the place of the file's
+//         rank in the group, or a symbol of the kind rank (ir/alias/rank_order.h). If the slice has
+//         other sizes than the shard, it becomes a view of the shard.
+//         DTensor gathers along any dimension but the first by a cat of all shards along it. A
+//         slice of that cat is not row-major, so only clones of it may read the shard instead.
+// Legal   No node writes to the gather's input or result from the gather to the last consumer of
+//         the slice. The graph does not return the slice, which would be another tensor's memory.
+//         No control dependency or event holds the slice.
 //
-// Other readers keep the gather. Where nobody reads it any more, it may go only where every rank drops it. One rank's file does
-// not show that: a part that is the third rank's on all of them is the third rank's own, and that rank alone would not gather.
+// Other consumers keep the gather. A gather without consumers may be erased only if every rank
+// erases it, which one rank's file does not show. If every rank reads the third shard, it is the
+// third rank's own, and only that rank would drop the gather.
 //
-// Counters: round-trips, dropped (gathers). Remarks on each cut that stays. Warnings: left-alone; by-number (parts that one
-// rank's file shows to be its own, which need not be so on the others); rank-unknown (nothing tells which part is a rank's own);
-// unread (gathers that nobody reads and that stay). O(nodes + edges + ranks of the gathers).
+// Counters: round-trips, dropped (gathers). A remark on each slice that is unchanged gives the
+// reason. Graph remarks: left-out; unread (gathers without consumers that are kept). Warnings:
+// may-differentiate; constant-index (slices that one rank's file shows to be its own shard, which
+// other ranks need not share); rank-unknown (no slice is known to be the rank's own shard). O(nodes
+// + edges + ranks of the gathers).
 Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions& options, PassContext& context);
 
 }  // namespace fxopt

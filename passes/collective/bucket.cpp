@@ -26,20 +26,21 @@ namespace {
 
 constexpr std::string_view kBucket = "bucket";
 
-// Whether a tag wants it computed again, and is still to be carried out.
+// Whether a tag asks to recompute it, and is not carried out yet.
 bool wants_copies(const Graph& graph, NodeId start) {
   const NodeExtra* extra = graph.extra(start);
   return wants_recompute(graph[start].tag) && (extra == nullptr || !extra->verdict.has_value());
 }
 
-Law law_of(const Collective& one) {
-  return one.kind == CollectiveKind::kAllGather ? Law::kBucket : Law::kBucketedReduction;
+RewriteRule law_of(const Collective& one) {
+  return one.kind == CollectiveKind::kAllGather ? RewriteRule::kBucket : RewriteRule::kBucketedReduction;
 }
 
-// Puts one collective in place of the members of a bucket, whose starts stand together, and so do their waits.
+// Replaces the members of a bucket by one collective. Their starts are adjacent, and so are their
+// waits.
 class BucketWriter {
  public:
-  // The graph is in that order.
+  // `order`: the present order of the graph.
   BucketWriter(Graph& graph, Facts& facts, const std::vector<NodeId>& order, BucketForm form, PassResult& result)
       : graph_(graph),
         storages_(facts.storages()),
@@ -52,7 +53,7 @@ class BucketWriter {
     for (size_t i = 0; i < order.size(); ++i) places_[order[i]] = static_cast<uint32_t>(i);
   }
 
-  // Returns the nodes that it makes.
+  // Returns the new nodes.
   std::vector<NodeId> run(const BucketPlan& plan, const std::vector<size_t>& bucket) {
     members_.clear();
     made_.clear();
@@ -82,18 +83,19 @@ class BucketWriter {
           graph_, "form",
           std::to_string(num_tagged_) + (num_tagged_ == 1 ? " bucket" : " buckets") +
               " written as form=functional: members are tagged for recompute, and the tags are not carried out "
-              "yet; bucket after partition or remat");
+              "yet. Run bucket after partition or remat");
     }
     if (num_placeless_ == 0) return;
     result_.warn(
         graph_, "form",
         std::to_string(num_placeless_) + (num_placeless_ == 1 ? " bucket" : " buckets") +
-            " of gathers written as form=functional: where this rank's part lies in a result is not known, as the "
-            "file names no rank of theirs, or is of all ranks");
+            " of gathers written as form=functional: this rank's place in the result is unknown, as the file gives "
+            "no rank of the group, or is for all ranks");
   }
 
  private:
-  // Copies of a collective for recompute have the waits that somebody reads, and one of several results is waited for by all.
+  // A copy made for recompute has only the waits with users, but a coalesced call needs the waits
+  // of all results.
   BucketForm form_of_bucket() {
     const bool is_tagged = std::any_of(members_.begin(), members_.end(),
                                        [this](const Collective* one) { return wants_copies(graph_, one->start); });
@@ -112,7 +114,7 @@ class BucketWriter {
   }
 
   CollectiveKind kind() const { return members_[0]->kind; }
-  Law law() const { return law_of(*members_[0]); }
+  RewriteRule law() const { return law_of(*members_[0]); }
   int64_t elements_in(const Collective& one) const { return *one.input_bytes / element_size(one.input->dtype); }
   int64_t elements_out(const Collective& one) const { return *one.output_bytes / element_size(one.output->dtype); }
 
@@ -124,7 +126,7 @@ class BucketWriter {
     return graph_.module().dims(dims);
   }
 
-  // On memory of its own, row by row, of the dtype and device of the first member's output.
+  // A row-major tensor on its own storage, with the dtype and device of the first member's output.
   Tensor own_tensor(DimsId sizes) {
     Tensor tensor;
     tensor.dtype = members_[0]->output->dtype;
@@ -144,7 +146,7 @@ class BucketWriter {
     return tensor;
   }
 
-  // Like `like` in phase, module, region and tag; `fill` pushes its arguments.
+  // A call with the phase, module, region and tag of `like`; `fill` pushes its arguments.
   NodeId call(std::string_view target, std::string_view base, NodeId like, ValueId value,
               const std::function<void(ArgStack&)>& fill, ArgRange kwargs = ArgRange()) {
     const NodeId id = graph_.insert_node(before_, NodeKind::kCallFunction, base, graph_.module().target(target));
@@ -168,7 +170,7 @@ class BucketWriter {
     stack.close(ArgKind::kList, mark);
   }
 
-  // The node under other sizes.
+  // The node viewed with other sizes.
   NodeId view(NodeId node, NodeId like, DimsId sizes) {
     const Tensor seen = *single_tensor(graph_, node);
     if (seen.sizes == sizes) return node;
@@ -183,7 +185,8 @@ class BucketWriter {
 
   // -- before the collective
 
-  // Row g holds what rank g is to have of each member: one row, but for a reduce-scatter.
+  // Concatenates the inputs. For a reduce-scatter, row g holds rank g's part of each member; other
+  // kinds have one row.
   NodeId pack() {
     const bool has_rows = kind() == CollectiveKind::kReduceScatter;
     std::vector<NodeId> parts;
@@ -206,7 +209,7 @@ class BucketWriter {
     return has_rows ? view(packed, members_[0]->start, sizes({sum})) : packed;
   }
 
-  // The first member's call, given the buffer.
+  // The first member's call on the buffer.
   NodeId issue(NodeId packed) {
     int64_t sum = 0;
     for (const Collective* one : members_) sum += elements_out(*one);
@@ -227,7 +230,7 @@ class BucketWriter {
     });
     return start("_out", {filled}, value(whole), keyword("out", Arg::node(buffer)));
   }
-  // Of form=out: where this rank's part lies in what is gathered.
+  // With form=out, this rank's place in the result of a gather, if known.
   std::optional<int64_t> place_in_result() {
     if (form_ != BucketForm::kOut || kind() != CollectiveKind::kAllGather) return std::nullopt;
     const Module& module = graph_.module();
@@ -259,7 +262,7 @@ class BucketWriter {
     return keywords.take(0);
   }
 
-  // The call of the first member's operator, or of its variant, with the first member's arguments after the first.
+  // Calls the first member's operator, or its variant, on `given` and the member's other arguments.
   NodeId start(std::string_view variant, const std::vector<NodeId>& given, ValueId value,
                ArgRange kwargs = ArgRange()) {
     const NodeId old = members_[0]->start;
@@ -290,7 +293,7 @@ class BucketWriter {
                 [start](ArgStack& stack) { stack.push(Arg::node(start)); });
   }
 
-  // -- with no buffer
+  // -- without a buffer
 
   void issue_together() {
     std::vector<NodeId> given;
@@ -310,7 +313,7 @@ class BucketWriter {
     erase_members(waits, waits, together);
   }
 
-  // -- after it
+  // -- after the collective
 
   void unpack(NodeId wait) {
     const bool has_rows = kind() == CollectiveKind::kAllGather;
@@ -341,7 +344,8 @@ class BucketWriter {
     for (size_t i = 0; i < members_.size(); ++i) results.push_back(hand_out(*members_[i], split, i, parts[i]));
     erase_members(results, std::vector<NodeId>(members_.size(), wait), first_argument(graph_, wait));
   }
-  // `results` stand for the members' results; control dependencies on their waits and starts are on the others then.
+  // Erases the members, which `results` replace. Control dependencies on their waits and starts
+  // move to `waits` and `start`.
   void erase_members(const std::vector<NodeId>& results, const std::vector<NodeId>& waits, NodeId start) {
     for (size_t i = 0; i < members_.size(); ++i) {
       for (const NodeId old : members_[i]->waits) replacer_.stand_in(old, results[i], waits[i]);
@@ -362,8 +366,9 @@ class BucketWriter {
   NodeId hand_out(const Collective& one, NodeId split, size_t place, const Tensor& part) {
     const NodeId like = one.waits.front();
     NodeId node = item(split, place, like, part);
-    // What was gathered lies apart. What was reduced does not; but results that are handed out, or that are written to, must not
-    // share memory that they had to themselves; and a view as wider elements must not find it beginning between two.
+    // A member's part of a gather is not contiguous. Its part of a reduction is, but a result that
+    // is returned or written to must not share storage, and a view as wider elements needs
+    // alignment.
     const bool is_copied = kind() == CollectiveKind::kAllGather || escapes(one) || is_viewed_as_wider(one);
     if (is_copied) node = clone(node, like, part);
     const NodeId out = view(node, like, one.output->sizes);
@@ -376,7 +381,7 @@ class BucketWriter {
       stack.push(Arg::integer(static_cast<int64_t>(place)));
     });
   }
-  // `out` for the member's result; `named`: what the law names it.
+  // Replaces the member's result by `out`. `named`: the node that the rewrite rule names.
   void hand_over(const Collective& one, NodeId out, NodeId named) {
     result_.claim(graph_, named, law());
     for (const NodeId wait : one.waits) {
@@ -402,14 +407,14 @@ class BucketWriter {
     return false;
   }
 
-  // Whether somebody, through views, views it as wider elements.
+  // Whether a user views it as wider elements, directly or through views.
   bool is_viewed_as_wider(const Collective& one) const {
     const NodeId found =
         find_reader(graph_, one.waits, [this](NodeId reader) { return needs_aligned_place(graph_, reader); });
     return found.is_valid();
   }
 
-  // Memory that the graph hands out, and that somebody writes to.
+  // Finds the buffers that the graph returns or that a call may write to.
   void find_escaping() {
     escapes_ = IdMap<BufferId, bool>(storages_.num_buffers(), false);
     const auto note_all = [this](NodeId node) {
@@ -427,7 +432,7 @@ class BucketWriter {
     }
   }
 
-  // The node stands for the other, too.
+  // Records that the node also replaces `old`.
   void note(NodeId old, NodeId by) {
     if (graph_[old].uid == graph_.extra(by)->origins.front().uid) return;
     add_origin(graph_, by, old, OriginKind::kReplaced, pass_);
@@ -448,26 +453,26 @@ class BucketWriter {
   IdMap<NodeId, uint32_t> places_;
 };
 
-// One line for everybody, and a remark on each.
-void say_what_stays(const Graph& graph, const BucketPlan& plan, PassResult& result) {
-  int64_t alone = 0;
+// One warning for all collectives that are not bucketed, and a remark on each.
+void report_unchanged(const Graph& graph, const BucketPlan& plan, PassResult& result) {
+  int64_t obstacles = 0;
   const Collective* first = nullptr;
   std::string why;
   for (size_t i = 0; i < plan.collectives.size(); ++i) {
-    if (plan.alone[i].code.empty()) continue;
-    result.remark(graph, plan.collectives[i].start, plan.alone[i].code, plan.alone[i].text);
-    if (alone++ == 0) {
+    if (plan.obstacles[i].code.empty()) continue;
+    result.remark(graph, plan.collectives[i].start, plan.obstacles[i].code, plan.obstacles[i].text);
+    if (obstacles++ == 0) {
       first = &plan.collectives[i];
-      why = plan.alone[i].text;
+      why = plan.obstacles[i].text;
     }
   }
   if (first == nullptr) return;
-  result.warn(graph, "left-alone",
-              std::to_string(alone) + " of " + std::to_string(plan.collectives.size()) +
-                  " collectives stay alone, first %" + std::string(graph.name_of(first->start)) + ": " + why);
+  result.remark(graph, "left-out",
+                std::to_string(obstacles) + " of " + std::to_string(plan.collectives.size()) +
+                    " collectives not bucketed, first %" + std::string(graph.name_of(first->start)) + ": " + why);
 }
 
-// Whether what a tag wants computed again becomes part of a bucket, while tags are still to be carried out.
+// Whether a bucket has a member with a recompute tag that is not carried out yet.
 bool has_tagged_member(const Graph& graph, const BucketPlan& plan) {
   for (const std::vector<size_t>& bucket : plan.buckets) {
     for (const size_t member : bucket) {
@@ -477,11 +482,12 @@ bool has_tagged_member(const Graph& graph, const BucketPlan& plan) {
   return false;
 }
 
-// Puts the graph in the plan's order and writes the buckets, of which none may depend on another; gives the nodes of each.
+// Puts the graph in the plan's order and writes the buckets, none of which may depend on another.
+// Returns the nodes of each bucket.
 std::vector<std::vector<NodeId>> write(Graph& graph, Facts& facts, const BucketPlan& plan, PassResult& result) {
   const std::vector<NodeId> order = order_for(graph, facts, plan);
   FXOPT_CHECK(order.size() == graph.num_nodes(), "buckets of a plan depend on each other");
-  facts.phases();  // asked before the order changes
+  facts.phases();  // computed before the order changes
   facts.storages();
   graph.set_schedule(order);
   BucketWriter writer(graph, facts, order, plan.form, result);
@@ -491,37 +497,38 @@ std::vector<std::vector<NodeId>> write(Graph& graph, Facts& facts, const BucketP
   return made;
 }
 
-// Parts buckets until the ideal peak is within bounds, by writing them on copies.
+// Splits buckets until the ideal peak is within the limit, by trying plans on copies of the graph.
 class PeakKeeper {
  public:
   PeakKeeper(const Graph& graph, Facts& facts, const BucketOptions& options, const MemoryOptions& memory)
-      : graph_(graph), bound_(graph, facts, memory, options.compat == Compat::kTorch ? -1 : options.max_growth) {}
+      : graph_(graph), bound_(graph, facts, memory, options.compat == Compat::kTorch ? -1 : options.max_growth.value) {}
 
   void run(BucketPlan& plan, PassResult& result) {
     for (;;) {
       std::vector<size_t> over = try_plan(plan);
       if (growth_.is_within()) break;
-      const bool is_order = over.empty();  // that the buckets need
+      const bool is_order = over.empty();  // the order that buckets need raises the peak
       if (is_order) {
         over.resize(plan.buckets.size());
         std::iota(over.begin(), over.end(), 0);
       }
-      const std::string why = is_order ? "with the order that buckets need " : "with it and others like it ";
+      const std::string why = is_order ? "with the order that buckets need, " : "with it and others like it, ";
       for (auto at = over.rbegin(); at != over.rend(); ++at) part(plan, *at, why);
       std::sort(plan.buckets.begin(), plan.buckets.end());
     }
-    if (num_parted_ > 0) {
-      result.warn(graph_, "parted",
-                  std::to_string(num_parted_) + (num_parted_ == 1 ? " bucket is" : " buckets are") +
-                      " parted for max-growth, by this rank's own peak: where ranks' graphs differ, ask fxopt ranks of "
-                      "all results");
+    if (num_split_ > 0) {
+      result.remark(
+          graph_, "bucket-split",
+          std::to_string(num_split_) + (num_split_ == 1 ? " bucket is" : " buckets are") +
+              " split for max-growth, by this rank's own peak: if the ranks' graphs differ, check all results "
+              "with fxopt ranks");
     }
     if (growth_.grows()) result.warn(graph_, "peak-grows", growth_.text());
   }
 
  private:
-  // The buckets with storages that are live where the graph takes more than it may: their own, and inputs that wait for
-  // them.
+  // Measures the peak with the plan. If it is above the limit, returns the buckets whose storages
+  // or inputs are live there.
   std::vector<size_t> try_plan(const BucketPlan& plan) {
     const std::unique_ptr<Module> copy = graph_.module().clone();
     Graph& graph = copy->graph(graph_.id());
@@ -545,7 +552,7 @@ class PeakKeeper {
   }
 
   void part(BucketPlan& plan, size_t at, const std::string& why) {
-    ++num_parted_;
+    ++num_split_;
     const std::vector<size_t> members = plan.buckets[at];
     plan.buckets.erase(plan.buckets.begin() + static_cast<std::ptrdiff_t>(at));
     const auto middle = members.begin() + static_cast<std::ptrdiff_t>((members.size() + 1) / 2);
@@ -553,8 +560,8 @@ class PeakKeeper {
          {std::vector<size_t>(members.begin(), middle), std::vector<size_t>(middle, members.end())}) {
       if (half.size() > 1) plan.buckets.push_back(half);
       if (half.size() == 1) {
-        plan.alone[half[0]] = {"peak", "its bucket is parted: " + why + "the ideal peak would grow by " +
-                                           growth_.percent() + ", above max-growth"};
+        plan.obstacles[half[0]] = {"peak", "its bucket is split: " + why + "the ideal peak would grow by " +
+                                               growth_.percent() + ", above max-growth"};
       }
     }
   }
@@ -562,7 +569,7 @@ class PeakKeeper {
   const Graph& graph_;
   const PeakBound bound_;
   PeakBound::Growth growth_;
-  int64_t num_parted_ = 0;
+  int64_t num_split_ = 0;
 };
 
 }  // namespace
@@ -571,8 +578,8 @@ Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContex
   PassResult result;
   Facts& facts = context.facts.of(graph);
   if (facts.is_differentiated()) {
-    result.warn(graph, "left-alone",
-                "autograd may run through the graph, and has a history of every collective: nothing is merged");
+    result.warn(graph, "may-differentiate",
+                "nothing is merged: autograd may differentiate this graph, and it would then record each collective");
     return result;
   }
   result.remark_unmatched(graph, "modules", options.modules, [&graph](NodeId node, const std::string& name) {
@@ -584,20 +591,20 @@ Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContex
     Error error;
     error.code = ErrorCode::kUnsupportedGraph;
     error.message = "buckets of 'bucket' depend on each other";
-    error.hint = "leave out compat=torch, which does not look at how buckets depend on one another";
+    error.hint = "leave out compat=torch, which ignores dependences between buckets";
     error.where.graph = graph.module().text(graph.name());
     return error;
   }
   if (!plan.buckets.empty()) PeakKeeper(graph, facts, options, context.measure.memory).run(plan, result);
-  say_what_stays(graph, plan, result);
+  report_unchanged(graph, plan, result);
   if (plan.buckets.empty()) return result;
   if (has_tagged_member(graph, plan)) {
     result.warn(
         graph, "tagged-members",
-        "buckets of gathers that are tagged for recompute are made before the tags are carried out: their copies are "
-        "saved or made again as a whole; bucket after partition or remat");
+        "collectives tagged for recompute are bucketed before the tags are carried out: each bucket is saved or "
+        "recomputed as a whole. Run bucket after partition or remat");
   }
-  // Those that stay may stand elsewhere among the others of their group, as members of buckets do.
+  // A collective that is not bucketed may still move past others of its group.
   for (size_t i = 0; i < plan.collectives.size(); ++i) {
     if (plan.is_free[i]) result.claim(graph, plan.collectives[i].start, law_of(plan.collectives[i]));
   }

@@ -47,7 +47,7 @@ struct BucketOptions {
   Bytes all_reduce = {0};
   BucketGroups groups = BucketGroups::kPrimary;
   int64_t max_span = 1500;
-  double max_growth = 0.05;
+  Share max_growth = {0.05};
   BucketPayload payload = BucketPayload::kGraph;
   BucketForm form = BucketForm::kFunctional;
   std::vector<std::string> modules;
@@ -56,86 +56,99 @@ struct BucketOptions {
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("all-gather", self.all_gather,
-          "At most so many bytes come out of the all-gathers of one bucket; 0 leaves all-gathers alone.");
-    field(
-        "reduce-scatter", self.reduce_scatter,
-        "At most so many bytes go into the reduce-scatters of one bucket; 0 leaves them alone. Sums may be added up in "
-        "another order: needs --numerics reorders-reductions.");
+          "Largest total output, in bytes, of the all-gathers in one bucket; 0: do not bucket all-gathers.");
+    field("reduce-scatter", self.reduce_scatter,
+          "Largest total input, in bytes, of the reduce-scatters in one bucket; 0: do not bucket reduce-scatters. Sums "
+          "may be reordered, which needs --numerics reorders-reductions.");
     field("all-reduce", self.all_reduce,
-          "At most so many bytes go through the all-reduces of one bucket; 0 leaves them alone. Sums as for "
-          "reduce-scatter.");
+          "Largest total, in bytes, of the all-reduces in one bucket; 0: do not bucket all-reduces. Sums may be "
+          "reordered, as for reduce-scatter.");
     field("groups", self.groups,
-          "primary: of each kind those of the group on which most gather parameters or reduce gradients; all: of every "
-          "group.");
+          "primary: for each kind of collective, only the group with most gathers of parameters or reductions of "
+          "gradients; all: every group.");
     field("max-span", self.max_span,
-          "Members of a bucket stand at most so many nodes apart in the schedule; 0: any distance.");
+          "Largest distance, in nodes of the schedule, from the first member of a bucket to the last; 0: no limit.");
     field("max-growth", self.max_growth,
-          "The ideal peak of the graph grows by at most this part of it: buckets that are live at the peak are parted "
-          "until it "
-          "does; below 0: by any. Not with compat=torch.");
-    field(
-        "payload", self.payload,
-        "How members lie in the buffer: graph: as they are issued; parameters: as the graph takes their parameters, so "
-        "that sums do not hang on how the graph was traced. Others lie after those of parameters.");
+          "Largest growth of the graph's ideal peak, as a fraction of it. Buckets live at the peak are split until the "
+          "limit holds. Negative: no limit. Not with compat=torch.");
+    field("payload", self.payload,
+          "Order of members in the buffer. graph: order of issue; parameters: order of the graph's parameters, so that "
+          "sums do not depend on trace order. Members without a parameter come last.");
     field("form", self.form,
-          "What a bucket is: functional: one call on one buffer; out: so, but a gather sends from this rank's place in "
-          "its "
-          "result, and no buffer is held while it runs; coalesced: one call of all tensors, with no buffer and no "
-          "copies.");
+          "How a bucket is written. functional: one call on one buffer; out: the same, but an all-gather sends from "
+          "this rank's place in its result, and no buffer is held while it runs; coalesced: one call on the list of "
+          "tensors, without a buffer or copies.");
     field("modules", self.modules,
-          "Only members of one of these modules share a bucket, comma-separated: layers.* is a module for each layer, "
-          "norm+lm_head are one. Collectives of none of them stay. Without it modules do not matter. Not with "
-          "compat=torch.");
+          "Comma-separated modules: only members of the same module share a bucket. layers.* is one module for each "
+          "layer, norm+lm_head is one module. Collectives of other modules are not bucketed. Default: modules are "
+          "ignored. Not with compat=torch.");
     field("compat", self.compat,
-          "Whose choice: fxopt, or torch (bucket_fsdp_all_gather, _reduce_scatter and _all_reduce of 2.15: neighbours "
-          "of one key "
-          "that its recognisers take for FSDP's).");
+          "Which rules form buckets. fxopt: those of this pass; torch: those of bucket_fsdp_all_gather, "
+          "_reduce_scatter and _all_reduce of PyTorch 2.15, which merge neighbours of one key that its recognisers "
+          "take for FSDP's.");
   }
 };
 
-// Makes one collective of several of one kind, group, reduction, dtype and phase, that need not stand next to each other:
-// inputs are put side by side, results are cut out again.
+// Merges collectives into fewer, larger ones. Members of a bucket have one kind, group, reduction,
+// dtype and phase, and need not be adjacent. Their inputs are concatenated, and the result is
+// split.
 //
-//   %a = all_gather_into_tensor(%x, 2, "g")        %v = cat([view(%x, [n]), view(%y, [m])])
-//   %w = wait_tensor(%a)                           %b = all_gather_into_tensor(%v, 2, "g")
-//   %c = all_gather_into_tensor(%y, 2, "g")   =>   %p = split_with_sizes(view(wait_tensor(%b), [2, n + m]), [n, m], 1)
-//   %z = wait_tensor(%c)                           %w = view(clone(getitem(%p, 0)), sizes of %w), and so for %z
+//   %a = all_gather_into_tensor(%x, 2, "g")       %v = cat([view(%x, [n]), view(%y, [m])])
+//   %w = wait_tensor(%a)                          %b = all_gather_into_tensor(%v, 2, "g")
+//   %c = all_gather_into_tensor(%y, 2, "g")   =>  %u = view(wait_tensor(%b), [2, n + m])
+//   %z = wait_tensor(%c)                          %p = split_with_sizes(%u, [n, m], 1)
+//                                                 %w = view(clone(getitem(%p, 0)), sizes of %w)
+//                                                 and so for %z
 //
-// Each goes into the first bucket of its key that takes it, of the four that were begun last, or of the last alone: whichever
-// saves more calls. A bucket's bytes are the sum over its members of the larger of input and output, and never above the cap.
-// No member depends on another, directly or through another bucket: tested on the dependence relation with every bucket of the
-// plan made one. Other nodes keep their order as far as the buckets let them (a heap by the old place). A collective whose
-// group is not listed, whose sizes are not known numbers, whose input is not laid out row by row, that is read before its wait
-// or held by a control dependency or an event, stays.
+// Each collective joins the first bucket of its key that can take it. Two plans are made, and the
+// one that saves more calls is used: one tries the four newest buckets, the other only the newest.
+// A bucket's bytes are the sum over its members of the larger of input and output, and never exceed
+// the cap. No member depends on another, directly or through another bucket: this is tested on the
+// dependence relation in which each bucket of the plan is one node. Other nodes keep their order as
+// far as the buckets allow (a heap by the old place).
 //
-// form=out                                         form=coalesced
-//   %e = empty([2 * (n + m)])                         %b = all_gather_into_tensor_coalesced([%x, %y], 2, "g")
-//   %s = slice(%e, 0, own * (n + m), ...)             %p = getitem(%b, 0)
-//   %i = copy_(%s, %v)                                %w = wait_tensor(%p), and so for %z
+// A collective is not bucketed if its group is not listed, its sizes are not known numbers, or its
+// input is not row-major. Neither is one that is read before its wait, or that a control dependency
+// or an event holds.
+//
+// form=out
+//   %e = empty([2 * (n + m)])
+//   %s = slice(%e, 0, own * (n + m), ...)
+//   %i = copy_(%s, %v)
 //   %b = all_gather_into_tensor_out(%i, 2, "g", out=%e)
+// form=coalesced
+//   %b = all_gather_into_tensor_coalesced([%x, %y], 2, "g")
+//   %p = getitem(%b, 0)
+//   %w = wait_tensor(%p), and so for %z
 //
-// What `out` writes hangs on the rank: where the file does not say which one it is of, gathers are functional. Reductions are
-// functional in it, as they have no result to send from. A coalesced bucket of which a member is tagged for recompute, which is
-// still to be carried out, is functional, too. NCCL starts the members of a coalesced one together.
+// With form=out the slice that is filled depends on the rank. Gathers are functional if the file
+// does not give its rank. Reductions are always functional, as they have no result to send from. A
+// coalesced bucket becomes functional if a member has a recompute tag that is not carried out yet.
+// NCCL starts the members of a coalesced bucket together.
 //
-// What makes the peak grow are inputs that wait for the last one of their bucket, and results that are there before they are
-// read. Every bucket that has such where a device takes more than it may is parted in two, in schedule order, and its parts
-// again, until each device's peak is within max-growth; where none has, the order is what it takes, and all are parted. So the
-// choice hangs on the peak of the file's rank: of ranks with unlike graphs `fxopt ranks` says whether they still fit together.
+// Buckets raise the peak because inputs wait for the last input of their bucket, and results exist
+// before they are read. While a device is above its limit, every bucket with such storages live
+// there is split in two, in schedule order. If no bucket has any, the order that buckets need is
+// the cause, and all buckets are split. This ends when each device's peak is within max-growth. The
+// plan thus depends on the peak of the file's rank: if the ranks' graphs differ, `fxopt ranks`
+// checks whether the results still fit together.
 //
-// Results of reductions share the bucket's memory, unless they are handed out, written to, or viewed as wider elements: then, as
-// what was gathered is, they are copied. Where somebody may see more of a result than its elements, the collective stays. New
-// nodes run on the members' streams, which are part of the key; what waited for a member waits for the bucket.
+// Results of reductions share the bucket's memory. They are copied, as gathered results always are,
+// if they are returned, written to, or viewed as wider elements. A collective is not bucketed if a
+// consumer may see more of its result than the elements. New nodes run on the members' streams,
+// which are part of the key. Nodes that waited for a member wait for the bucket.
 //
-// Counters: buckets, bucketed (members). Remarks on every collective of these kinds that stays: alone, with what stood against
-// the last merge that was tried. Warnings: left-alone, where something stayed; parted, for max-growth; peak-grows, where the
-// ideal peak does; tagged-members, where recompute tags on them are not carried out yet; form, where a bucket is functional that
-// was not to be.
+// Counters: buckets, bucketed (members). A remark on every collective of these kinds that is not
+// bucketed gives the obstacle to the last merge that was tried. Graph remarks: left-out
+// (collectives are not bucketed), bucket-split (for max-growth). Warnings: may-differentiate;
+// peak-grows (the ideal peak grows); tagged-members (recompute tags on members are not carried out
+// yet); form (a bucket is functional although another form was asked for).
 //
-// Numerics: all-gathers are exact; reduce-scatters and all-reduces may add up in another order, as a ring's order hangs on where
-// an element stands in the buffer, and NCCL's choice of one on how much is sent at a time.
+// Numerics: all-gathers are exact. Reduce-scatters and all-reduces may reorder sums: the order of a
+// ring depends on an element's place in the buffer, and NCCL chooses the order by the payload's
+// size.
 //
-// O((nodes + dependences) log nodes), and as often as buckets are parted, log(members) times at most.
+// O((nodes + dependences) log nodes) for each round of splits; at most log(members) rounds.
 Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContext& context);
 
 }  // namespace fxopt

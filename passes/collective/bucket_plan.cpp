@@ -39,22 +39,23 @@ bool is_plain(const Graph& graph, NodeId start) {
          name == "_c10d_functional.reduce_scatter_tensor.default" || name == "_c10d_functional.all_reduce.default";
 }
 
-// What members of one bucket have in common.
+// The properties that all members of a bucket share.
 struct Key {
   CollectiveKind kind;
   GroupKey group;
   StringId reduce_op;
   DType dtype;
   StringId device;
-  std::array<std::optional<StringId>, 2> streams;  // of the start, of the wait
+  std::array<std::optional<StringId>, 2> streams;  // start, wait
   Phase phase;
   Tag tag;
-  bool is_marked;  // its result is to be saved, whatever becomes of others
+  bool is_marked;  // its result is marked as saved
   std::string module;
   auto operator<=>(const Key&) const = default;
 };
 
-// The beginning of the path that the pattern spells, component by component, where '*' is any characters of one; empty: none.
+// The beginning of the path that matches the pattern, component by component; '*' stands for any
+// characters of a component. Empty: no match.
 std::string_view module_within(std::string_view path, std::string_view pattern) {
   size_t end = 0;
   for (size_t at = 0; at <= pattern.size();) {
@@ -69,7 +70,7 @@ std::string_view module_within(std::string_view path, std::string_view pattern) 
   return path.substr(0, end);
 }
 
-// Which collectives may be merged at all.
+// Decides which collectives may be merged.
 class Filter {
  public:
   Filter(const Graph& graph, Facts& facts, const BucketOptions& options, const std::vector<Collective>& collectives)
@@ -77,17 +78,17 @@ class Filter {
     if (options.groups == BucketGroups::kPrimary) find_primary(collectives);
   }
 
-  // What stands against it; no code: nothing does.
-  Alone obstacle(const Collective& one) {
+  // The obstacle to merging it; empty code: it may be merged.
+  Obstacle obstacle(const Collective& one) {
     if (options_.groups == BucketGroups::kPrimary && !is_primary(one)) {
       return {"other-group",
               primary_.contains(one.kind)
-                  ? "most of its kind that are for parameters and gradients run on another group (groups=all "
-                    "takes it, too)"
-                  : "none of its kind is for parameters or gradients (groups=all takes it)"};
+                  ? "most collectives of its kind for parameters and gradients run on another group (groups=all "
+                    "includes it)"
+                  : "no collective of its kind is for parameters or gradients (groups=all includes it)"};
     }
     if (!module_of(graph_, one.start, options_.modules).has_value()) {
-      return {"no-module", "it is of none of the modules that are asked for"};
+      return {"no-module", "no entry of option modules matches its module"};
     }
     if (graph_[one.start].kwargs.count != 0) return {"form", "it is called with keyword arguments"};
     if (one.listed == nullptr) return {"unlisted-group", "its group is not in the table of process groups"};
@@ -99,23 +100,23 @@ class Filter {
     }
     if (*one.bytes() == 0) return {"empty", "it is empty"};
     if (!one.sizes_fit() && one.kind == CollectiveKind::kReduceScatter) {
-      return {"indivisible", "what it scatters is not a multiple of its ranks"};
+      return {"indivisible", "its input size is not its result size times its number of ranks"};
     }
     if (!one.sizes_fit()) {
-      return {"sizes", "its recorded result is not of the size that its input and its ranks make"};
+      return {"sizes", "its recorded result does not have the size that its input and number of ranks give"};
     }
     if (one.input->sizes.is_valid() && graph_.module().dims(one.input->sizes).empty()) {
       return {"scalar", "it has no dimensions"};
     }
     const std::optional<Geometry> made = geometry_of(graph_.module(), integers_, *one.output);
     if (!made.has_value() || !is_row_major(*made)) {
-      return {"not-row-major", "its recorded result is not laid out row by row"};
+      return {"not-row-major", "its recorded result is not row-major"};
     }
     const std::optional<Geometry> geometry = geometry_of(graph_.module(), integers_, *one.input);
     const bool is_laid_out = geometry.has_value() && is_row_major(*geometry) && !geometry->conjugate &&
                              !geometry->negative && geometry->layout == Layout::kStrided && geometry->rank() > 0 &&
                              !one.input->subclass.is_valid();
-    if (!is_laid_out) return {"not-row-major", "what it is given is not laid out row by row"};
+    if (!is_laid_out) return {"not-row-major", "its input is not a plain row-major tensor"};
     if (const NodeId by = seen_by(one); by.is_valid()) {
       return {"storage", "%" + std::string(graph_.name_of(by)) + " may see more of its result than the elements"};
     }
@@ -123,12 +124,13 @@ class Filter {
   }
 
  private:
-  // A reader, through views, that may; invalid: none does.
+  // A consumer, directly or through views, that may see more than the elements; invalid: none.
   NodeId seen_by(const Collective& one) const {
     return find_reader(graph_, one.waits, [this](NodeId reader) { return sees_storage(graph_, reader); });
   }
 
-  // Of each kind the group with most that are for parameters and gradients; of equals the one met first.
+  // For each kind, finds the group with most collectives for parameters and gradients. Ties: the
+  // group that comes first.
   void find_primary(const std::vector<Collective>& collectives) {
     struct Count {
       size_t calls = 0, first = 0;
@@ -153,7 +155,7 @@ class Filter {
     return found != primary_.end() && found->second == one.group;
   }
 
-  Alone held(const Collective& one) const {
+  Obstacle held(const Collective& one) const {
     if (one.waits.empty()) return {"unwaited", "nothing waits for it"};
     if (is_held(graph_, one.start)) return {"held", "a control dependency or an event holds it"};
     for (UseId use = graph_.first_use(one.start); use.is_valid(); use = graph_.use(use).next) {
@@ -162,7 +164,7 @@ class Filter {
       }
     }
     for (const NodeId wait : one.waits) {
-      if (is_held(graph_, wait)) return {"held", "a control dependency or an event holds its wait"};
+      if (is_held(graph_, wait)) return {"held", "its wait may not move: a control dependency or an event is on it"};
       for (const Dependence& dependence : dependences_.of(wait)) {
         if (dependence.on != one.start && !follows(one.start, dependence.on)) {
           return {"held", "its wait must follow %" + std::string(graph_.name_of(dependence.on)) + " (" +
@@ -173,7 +175,7 @@ class Filter {
     return {};
   }
 
-  // What a collective is given may be filled by another one: its wait follows the wait for that, but so does its start.
+  // Whether `on` comes before the start anyway, as when another collective fills its input.
   bool follows(NodeId start, NodeId on) const {
     const auto& all = dependences_.of(start);
     return std::any_of(all.begin(), all.end(), [on](const Dependence& each) { return each.on == on; });
@@ -186,14 +188,14 @@ class Filter {
   std::map<CollectiveKind, GroupKey> primary_;
 };
 
-// The dependences of a graph whose buckets are being made: all but the order of issue of what may be bucketed. Other
-// collectives keep theirs.
+// The dependences of a graph during bucketing: all but the order of issue of collectives that may
+// be bucketed. Other collectives keep their order.
 class Order {
  public:
   Order(const Graph& graph, Facts& facts, const BucketPlan& plan)
       : graph_(graph), dependences_(facts.dependences()), before_(graph.num_ids()) {
     std::map<GroupKey, NodeId> last;
-    NodeId last_of_any;  // of a group that cannot be told
+    NodeId last_of_any;  // the last one whose group is unknown
     for (size_t i = 0; i < plan.collectives.size(); ++i) {
       if (plan.is_free[i]) continue;
       const Collective& one = plan.collectives[i];
@@ -216,7 +218,8 @@ class Order {
       if (dependence.why != DependenceKind::kCollective) visit(dependence.on);
     }
     for (const NodeId first : before_.get(node)) visit(first);
-    // One on a collective of the same group is told as their order alone.
+    // `dependences_` has a control dependency on a collective of the same group only as
+    // kCollective.
     if (const NodeExtra* extra = graph_.extra(node)) {
       for (const ControlDep& dep : extra->control) visit(dep.node);
     }
@@ -228,12 +231,13 @@ class Order {
   IdMap<NodeId, std::vector<NodeId>> before_;
 };
 
-// One sweep over the schedule. Each node carries the buckets that it depends on, as bits of those that may still grow or
-// that such depend on. A bucket that is given a member depends on all that the member depends on, and so does what depends
-// on the bucket: that is looked up from bucket to bucket when it is asked for, never written into the nodes before.
+// One sweep over the schedule. Each node has a bit mask of the buckets that it depends on, limited
+// to buckets that may still grow and those they depend on. A bucket inherits the dependences of
+// every member that joins, and so do the nodes that depend on the bucket. closure() looks this up
+// from bucket to bucket on demand; the masks of earlier nodes are not updated.
 class Grower {
  public:
-  // `most_open`: buckets of one key that take members at a time.
+  // `most_open`: the number of buckets of one key that are open at a time.
   Grower(const Graph& graph, const PhaseMap& phases, const Order& order, const BucketOptions& options, size_t most_open,
          BucketPlan& plan)
       : graph_(graph), phases_(phases), order_(order), options_(options), most_open_(most_open), plan_(plan) {}
@@ -253,21 +257,21 @@ class Grower {
       ++next;
     }
     for (Slot& slot : slots_)
-      end(slot, {"no-other", "no other of its kind, group, dtype and phase that could join it comes after it"});
+      end(slot, {"no-other", "no later collective of its kind, group, dtype and phase could join it"});
   }
 
  private:
   struct Slot {
     bool is_used = false, is_open = false;
     uint32_t born = 0;
-    uint64_t depends_on = 0;  // slots
+    uint64_t depends_on = 0;  // bits of slots
     Key key;
     std::vector<size_t> members;
     int64_t bytes = 0;
-    Alone stood;  // against the last that was not taken
+    Obstacle obstacle;  // the obstacle to the last collective that could not join
   };
 
-  // Of a mask that was written when the node was met: slots that were given to other buckets since do not count.
+  // The node's mask, without slots that were reused for other buckets since the node was visited.
   uint64_t alive(NodeId node) const {
     uint64_t mask = masks_.get(node), found = 0;
     for (; mask != 0; mask &= mask - 1) {
@@ -311,37 +315,37 @@ class Grower {
 
   std::string named(size_t place) const { return "%" + std::string(graph_.name_of(plan_.collectives[place].start)); }
 
-  // To the first open bucket of its key that takes it; else it begins one.
+  // Joins the first open bucket of its key that can take it; else begins a bucket.
   void offer(size_t place) {
     const Collective& one = plan_.collectives[place];
     const Key key = key_of(one);
     const uint64_t mask = closure(masks_[one.start]);
-    Alone stood;
+    Obstacle obstacle;
     for (const uint32_t at : open_[key]) {
       Slot& slot = slots_[at];
-      if (!slot.is_open || slot.key != key) continue;  // another bucket has the slot by now
+      if (!slot.is_open || slot.key != key) continue;  // the slot was reused
       const std::string first = named(slot.members.front());
       const uint32_t span = place_ - places_[plan_.collectives[slot.members.front()].start];
       const int64_t bytes = saturating_add(slot.bytes, *one.bytes());
       if (options_.max_span > 0 && span > options_.max_span) {
         end(slot, {"span", named(place) + " is " + std::to_string(span) + " nodes after it, and max-span is " +
                                std::to_string(options_.max_span)});
-        stood = {"span", "it is " + std::to_string(span) + " nodes after " + first + ", and max-span is " +
-                             std::to_string(options_.max_span)};
+        obstacle = {"span", "it is " + std::to_string(span) + " nodes after " + first + ", and max-span is " +
+                                std::to_string(options_.max_span)};
       } else if (bytes > cap_of(options_, one.kind)) {
-        const std::string sum = " would have " + std::to_string(bytes) + " B together, and the cap is " +
+        const std::string sum = " would have " + std::to_string(bytes) + " B, above the cap of " +
                                 std::to_string(cap_of(options_, one.kind)) + " B";
-        slot.stood = {"cap", "with " + named(place) + " it" + sum};
-        stood = {"cap", "with the bucket of " + first + " it" + sum};
+        slot.obstacle = {"cap", "with " + named(place) + " it" + sum};
+        obstacle = {"cap", "with the bucket of " + first + " it" + sum};
       } else if ((mask & (uint64_t{1} << at)) != 0) {
-        stood = {"dependence", "it depends on the bucket of " + first};
-        slot.stood = {"dependence", named(place) + " depends on it"};
+        obstacle = {"dependence", "it depends on the bucket of " + first};
+        slot.obstacle = {"dependence", named(place) + " depends on it"};
       } else {
         join(slot, at, place, mask);
         return;
       }
     }
-    begin(place, key, mask, stood);
+    begin(place, key, mask, obstacle);
   }
 
   void join(Slot& slot, uint32_t at, size_t place, uint64_t mask) {
@@ -352,25 +356,25 @@ class Grower {
     bits_of_start_[one.start] = uint64_t{1} << at;
   }
 
-  void begin(size_t place, const Key& key, uint64_t mask, const Alone& stood) {
+  void begin(size_t place, const Key& key, uint64_t mask, const Obstacle& obstacle) {
     std::vector<uint32_t>& open = open_[key];
     std::erase_if(open, [&](uint32_t at) { return !slots_[at].is_open || slots_[at].key != key; });
-    if (open.size() >= most_open_) end(slots_[open.front()], {"dependence", "the others of its key depend on it"});
+    if (open.size() >= most_open_) end(slots_[open.front()], {"dependence", "others of its key depend on it"});
     const uint32_t at = free_slot();
     Slot& slot = slots_[at];
     slot = Slot();
     slot.is_used = slot.is_open = true;
     slot.born = place_;
     slot.key = key;
-    slot.stood = stood;
-    // Of one that had the slot before.
+    slot.obstacle = obstacle;
+    // The bit of the slot's former bucket.
     masks_[plan_.collectives[place].start] &= ~(uint64_t{1} << at);
     std::erase(open, at);
     open.push_back(at);
     join(slot, at, place, mask & ~(uint64_t{1} << at));
   }
 
-  // Where none is free the oldest bucket ends, until one is.
+  // Ends the oldest buckets until a slot is free.
   uint32_t free_slot() {
     for (;;) {
       free_dead_slots();
@@ -380,23 +384,23 @@ class Grower {
         const bool is_older = !slots_[oldest].is_open || slots_[at].born < slots_[oldest].born;
         if (slots_[at].is_open && is_older) oldest = at;
       }
-      end(slots_[oldest], {"full", "64 buckets are being filled at a time, and it is the oldest"});
+      end(slots_[oldest], {"full", "64 buckets are open, and it is the oldest"});
     }
   }
 
-  // A bucket ends, and is kept where it has two members.
-  void end(Slot& slot, const Alone& why) {
+  // Ends a bucket, and keeps it if it has at least two members.
+  void end(Slot& slot, const Obstacle& why) {
     if (!slot.is_open) return;
     slot.is_open = false;
     if (slot.members.size() > 1) {
       plan_.buckets.push_back(slot.members);
     } else {
-      plan_.alone[slot.members.front()] = slot.stood.code.empty() ? why : slot.stood;
+      plan_.obstacles[slot.members.front()] = slot.obstacle.code.empty() ? why : slot.obstacle;
     }
   }
 
-  // Ended buckets that depend on no open one tell nothing any more.
-  // One of a single member tells nothing that its nodes do not tell.
+  // Frees ended buckets that no longer add information: those that depend on no open bucket, and
+  // those with a single member, whose nodes have the same dependences.
   void free_dead_slots() {
     uint64_t open = 0;
     for (uint32_t at = 0; at < std::size(slots_); ++at) open |= slots_[at].is_open ? uint64_t{1} << at : 0;
@@ -424,7 +428,8 @@ class Grower {
   std::map<Key, std::vector<uint32_t>> open_;
 };
 
-// greedy_bucket_collective_by_mb of torch/_inductor/fx_passes/bucketing.py, once for each kind, with the filters of fsdp.py.
+// greedy_bucket_collective_by_mb of torch/_inductor/fx_passes/bucketing.py, once for each kind,
+// with the filters of fsdp.py.
 class TorchFormer {
  public:
   TorchFormer(const Graph& graph, const BucketOptions& options, BucketPlan& plan)
@@ -469,7 +474,7 @@ class TorchFormer {
       const Collective& one = plan_.collectives[found->second];
       if (one.kind != kind || !plan_.is_free[found->second]) continue;
       if (!is_taken(one, wait)) {
-        plan_.alone[found->second] = {"torch", "PyTorch's recogniser does not take it for FSDP's"};
+        plan_.obstacles[found->second] = {"torch", "PyTorch's recogniser does not take it for FSDP's"};
         continue;
       }
       const std::tuple<GroupKey, StringId, DType> own = {one.group, one.reduce_op, one.output->dtype};
@@ -487,8 +492,8 @@ class TorchFormer {
     const auto close = [&] {
       if (members.size() > 1) plan_.buckets.push_back(members);
       if (members.size() == 1)
-        plan_.alone[members.front()] = {"no-neighbour",
-                                        "no neighbour of its kind, group and dtype fits under the cap with it"};
+        plan_.obstacles[members.front()] = {"no-neighbour",
+                                            "no neighbour of its kind, group and dtype fits under the cap with it"};
       members.clear();
       bytes = 0;
       ++generation_;
@@ -496,7 +501,8 @@ class TorchFormer {
     for (const size_t place : run) {
       const Collective& one = plan_.collectives[place];
       if (reached_.get(one.start) == generation_) {
-        plan_.alone[place] = {"dependence", "it depends on a neighbour, and compat=torch tries it once"};
+        plan_.obstacles[place] = {"dependence",
+                                  "it depends on a neighbour, and compat=torch tries each collective once"};
         continue;
       }
       if (!members.empty() && saturating_add(bytes, one.bytes().value_or(0)) > cap_of(options_, one.kind)) close();
@@ -538,8 +544,8 @@ void find_free(const Graph& graph, const BucketOptions& options, BucketPlan& pla
   for (size_t i = 0; i < plan.collectives.size(); ++i) {
     const Collective& one = plan.collectives[i];
     if (!is_plain(graph, one.start) || cap_of(options, one.kind) <= 0) continue;
-    plan.alone[i] = filter.obstacle(one);
-    plan.is_free[i] = plan.alone[i].code.empty();
+    plan.obstacles[i] = filter.obstacle(one);
+    plan.is_free[i] = plan.obstacles[i].code.empty();
   }
 }
 
@@ -568,7 +574,7 @@ int64_t calls_saved(const BucketPlan& plan) {
 BucketPlan plan_buckets(const Graph& graph, Facts& facts, const BucketOptions& options, const SymbolValues& values) {
   BucketPlan plan;
   plan.collectives = find_collectives(graph, values);
-  plan.alone.resize(plan.collectives.size());
+  plan.obstacles.resize(plan.collectives.size());
   plan.payload = options.payload;
   plan.form = options.form;
   BucketOptions own = options;
@@ -578,7 +584,8 @@ BucketPlan plan_buckets(const Graph& graph, Facts& facts, const BucketOptions& o
     TorchFormer(graph, options, plan).run();
   } else {
     const Order order(graph, facts, plan);
-    // Several open buckets of a key take what one alone would close over, and close a full one later: whichever saves more calls.
+    // Several open buckets of a key can take collectives that a single open bucket cannot, but they
+    // also close full buckets later. Use the plan that saves more calls.
     BucketPlan one_by_one = plan;
     Grower(graph, facts.phases(), order, options, 4, plan).run();
     Grower(graph, facts.phases(), order, options, 1, one_by_one).run();
@@ -589,7 +596,7 @@ BucketPlan plan_buckets(const Graph& graph, Facts& facts, const BucketOptions& o
 }
 
 std::vector<NodeId> order_for(const Graph& graph, Facts& facts, const BucketPlan& plan) {
-  // Units: a node by itself, the starts of a bucket, its waits. A unit is named by its first node.
+  // A unit is a single node, the starts of a bucket, or its waits. Its first node names it.
   IdMap<NodeId, NodeId> unit(graph.num_ids());
   IdMap<NodeId, std::vector<NodeId>> nodes_of(graph.num_ids());
   IdMap<NodeId, uint32_t> wanted(graph.num_ids(), 0);

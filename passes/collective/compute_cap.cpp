@@ -12,8 +12,8 @@
 namespace fxopt {
 namespace {
 
-constexpr std::ptrdiff_t kMostWaiting = 64;  // waits that are tried again
-constexpr size_t kMostNeeded = 64;           // nodes that are placed with a reduce-scatter
+constexpr std::ptrdiff_t kMostWaiting = 64;  // reduce-scatters whose waits are retried
+constexpr size_t kMostNeeded = 64;           // nodes placed with a reduce-scatter
 
 class Scheduler {
  public:
@@ -60,7 +60,7 @@ class Scheduler {
     const ComputeClass kind = graph_.op(node).compute;
     return kind == ComputeClass::kContraction || kind == ComputeClass::kConvolution || kind == ComputeClass::kAttention;
   }
-  // What may be placed with a reduce-scatter: it makes what that is given of what is there.
+  // Whether the node may be placed early to prepare the input of a reduce-scatter.
   bool is_light(NodeId node) const {
     if (!graph_[node].is_call() || !graph_.op(node).is_pure()) return false;
     const ComputeClass kind = graph_.op(node).compute;
@@ -86,9 +86,9 @@ class Scheduler {
   }
   void end_run() { in_a_row_ = 0; }
 
-  // -- what is issued early
+  // -- early issue
 
-  // All that can be, in their order; before them the waits for those that were.
+  // Issues the ready reduce-scatters in their order, after the waits for those issued earlier.
   void issue_ready(NodeId next) {
     while (next_ < scatters_.size() && is_placed_[scatters_[next_].start]) ++next_;
     std::vector<std::vector<NodeId>> ready;
@@ -105,14 +105,14 @@ class Scheduler {
     wait_for_earlier();
     for (const std::vector<NodeId>& needed : ready) {
       for (const NodeId node : needed) {
-        if (is_placed_[node]) continue;  // with a wait
+        if (is_placed_[node]) continue;  // together with a wait
         place(node);
         ++moved_;
       }
     }
   }
 
-  // What must be placed for the node, itself last. False: something that must not.
+  // Collects the nodes to place for `node`, itself last. False: one may not be placed early.
   bool collect(NodeId node, std::vector<NodeId>& needed) {
     if (needed.size() >= kMostNeeded) return false;
     for (const Dependence& dependence : dependences_.of(node)) {
@@ -131,7 +131,7 @@ class Scheduler {
       bool is_done = true;
       for (const NodeId wait : scatters_[scatter].waits) {
         if (is_placed_[wait]) continue;
-        std::vector<NodeId> needed;  // of a call for several: the part that is waited for, too
+        std::vector<NodeId> needed;  // a coalesced call also needs the getitem that is waited for
         ++round_;
         const bool can = collect(wait, needed);
         for (const NodeId node : can ? needed : std::vector<NodeId>()) {
@@ -143,11 +143,11 @@ class Scheduler {
       if (!is_done) rest.push_back(scatter);
     }
     if (rest.size() > static_cast<size_t>(kMostWaiting))
-      rest.erase(rest.begin(), rest.end() - kMostWaiting);  // the oldest keep their places
+      rest.erase(rest.begin(), rest.end() - kMostWaiting);  // the waits of the oldest keep their places
     unwaited_ = std::move(rest);
   }
 
-  // -- what is live
+  // -- live bytes
 
   void count_readers(const SymbolValues& values) {
     bytes_.assign(storages_.num_buffers(), 0);
@@ -155,18 +155,18 @@ class Scheduler {
     is_live_.assign(storages_.num_buffers(), false);
     for (size_t i = 0; i < bytes_.size(); ++i) {
       const Buffer& buffer = storages_.buffer(BufferId(i));
-      if (!buffer.value.is_valid()) continue;  // of an input that the file says nothing of
+      if (!buffer.value.is_valid()) continue;  // an input without a recorded value
       const Value& value = graph_.pool().value(buffer.value);
       if (value.kind != ValueKind::kTensor) continue;
       bytes_[i] = storage_bytes(graph_.module(), graph_.pool().tensor(value), values).value_or(0);
-      // Somebody else has it to the end.
+      // The caller keeps it live to the end.
       if (buffer.source != BufferSource::kNode || storages_.is_returned(BufferId(i))) ++readers_[i];
     }
     for (const NodeId node : graph_.nodes()) {
       for (const BufferId id : touched(node)) ++readers_[id.index()];
     }
   }
-  // What the node makes, is given, and, of a wait, what the collective was given.
+  // The buffers of the node's result and inputs, and for a wait also of the collective's inputs.
   std::vector<BufferId> touched(NodeId node) const {
     std::vector<BufferId> found;
     const auto add = [&](NodeId other) {
@@ -206,13 +206,13 @@ class Scheduler {
   const ComputeCapOptions& options_;
   std::vector<Collective> scatters_;
   IdMap<NodeId, bool> is_placed_;
-  IdMap<NodeId, uint32_t> taken_in_;  // the round in which it is to be placed
+  IdMap<NodeId, uint32_t> taken_in_;  // the round that will place it
   uint32_t round_ = 0;
-  IdMap<NodeId, uint32_t> scatter_of_;  // 1 + its place among the reduce-scatters
+  IdMap<NodeId, uint32_t> scatter_of_;  // 1 + its index in `scatters_`
   std::vector<NodeId> order_;
-  std::vector<size_t> unwaited_;  // that were issued, by place
-  size_t next_ = 0;               // all before it are issued
-  bool is_backward_ = false;      // the last computation
+  std::vector<size_t> unwaited_;  // issued and not waited for, as indices
+  size_t next_ = 0;               // all earlier ones are issued
+  bool is_backward_ = false;      // whether the last computation is in backward
   int64_t in_a_row_ = 0, longest_ = 0, num_long_ = 0, moved_ = 0;
   NodeId first_long_;
   std::vector<int64_t> bytes_;  // by buffer
@@ -226,7 +226,7 @@ class Scheduler {
 Status ComputeCapOptions::check() const {
   if (max_consecutive >= 0) return ok_status();
   Error error{
-      ErrorCode::kBadOptionValue, "'max-consecutive' of 'compute-cap' must be 0 or more", "0 is any number", {}};
+      ErrorCode::kBadOptionValue, "'max-consecutive' of 'compute-cap' must be 0 or more", "0 means no limit", {}};
   error.where.field = "max-consecutive";
   return error;
 }
@@ -239,10 +239,10 @@ Result<PassResult> compute_cap(Graph& graph, const ComputeCapOptions& options, P
   FXOPT_CHECK(!facts.dependences().violation(order).has_value(), "an order that breaks a dependence");
   result.note("longest", scheduler.longest());
   if (scheduler.num_long() > 0) {
-    result.warn(graph, scheduler.first_long(), "long-runs",
-                std::to_string(scheduler.num_long()) + (scheduler.num_long() == 1 ? " run" : " runs") +
-                    " of more than " + std::to_string(options.max_consecutive) + " computations, " +
-                    std::to_string(scheduler.longest()) + " at most: no reduce-scatter could be issued between");
+    result.remark(graph, scheduler.first_long(), "long-runs",
+                  std::to_string(scheduler.num_long()) + (scheduler.num_long() == 1 ? " run" : " runs") +
+                      " of more than " + std::to_string(options.max_consecutive) + " computations, " +
+                      std::to_string(scheduler.longest()) + " at most: no reduce-scatter could be issued in between");
   }
   if (!std::equal(order.begin(), order.end(), graph.nodes().begin())) {
     graph.set_schedule(order);

@@ -29,17 +29,17 @@ constexpr std::string_view kDedupUnshards = "dedup-unshards";
 
 // -- gathers
 
-// Classes of gathers that are cut where the peak would grow.
+// Classes of gathers that may be merged. A class is cut in two where the peak would grow.
 class Classes {
  public:
   Classes(const Graph& graph, Facts& facts, bool across_phases)
-      // torchtitan asks of no input what it is.
+      // torchtitan does not check whether an input is a parameter.
       : classes_(gather_classes(graph, facts, across_phases ? GatheredInputs::kAll : GatheredInputs::kParameters,
                                 across_phases)) {}
 
   const IdMap<NodeId, uint32_t>& get() const { return classes_.of; }
 
-  // The gather is merged with none before that stretch of the schedule, only with others after it.
+  // Allows merging the gather only with gathers after that stretch of the schedule.
   void cut(NodeId gather, uint32_t stretch) {
     const auto [found, is_new] = cut_.try_emplace({classes_.of[gather], stretch}, classes_.next);
     classes_.next += is_new ? 1 : 0;
@@ -52,7 +52,7 @@ class Classes {
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> cut_;  // class, stretch -> class
 };
 
-// Gathers that another stands for, each with that one.
+// The gathers that were merged, each with the gather that replaces it.
 std::vector<std::pair<NodeId, NodeId>> merged_gathers(const Graph& before, const Graph& merged,
                                                       const Classes& classes) {
   std::map<uint64_t, NodeId> by_uid;
@@ -73,7 +73,8 @@ std::vector<std::pair<NodeId, NodeId>> merged_gathers(const Graph& before, const
   return found;
 }
 
-// Cuts classes until merging keeps each device's peak within the bound. Returns how many gathers stay for it.
+// Cuts classes until merging keeps each device's peak within the limit. Returns the number of
+// gathers that are kept for it.
 int64_t bound_peak(const Graph& graph, Facts& facts, Classes& classes, double max_growth, const MemoryOptions& memory) {
   const PeakBound bound(graph, facts, memory, max_growth);
   int64_t stays = 0;
@@ -86,7 +87,7 @@ int64_t bound_peak(const Graph& graph, Facts& facts, Classes& classes, double ma
     context.facts.forget();
     const PeakBound::Growth growth = bound.measure(merged, context.facts.of(merged));
     if (growth.is_within()) return stays;
-    // Places as the graph has them, which has more nodes.
+    // Places in the input graph, which has more nodes than `merged`.
     std::vector<NodeId> nodes;
     for (const NodeId node : merged.nodes()) nodes.push_back(node);
     std::vector<uint32_t> begins;
@@ -96,7 +97,7 @@ int64_t bound_peak(const Graph& graph, Facts& facts, Classes& classes, double ma
     };
     const std::vector<std::pair<NodeId, NodeId>> gone = merged_gathers(graph, merged, classes);
     bool is_any = false;
-    for (const bool all : {false, true}) {  // those that lie across such a stretch; where none does, all
+    for (const bool all : {false, true}) {  // merges across a stretch above the limit; all merges if none is
       for (const auto& [node, by] : gone) {
         const uint32_t after = stretch_before(graph.position(node));
         if (!all && after == stretch_before(graph.position(by))) continue;
@@ -112,7 +113,7 @@ int64_t bound_peak(const Graph& graph, Facts& facts, Classes& classes, double ma
 
 // -- reductions
 
-// Merges sums of two reductions, in schedule order: one that was merged is a reduction for the next.
+// Merges sums of two reductions, in schedule order. A merged sum is a reduction for the next sum.
 class ReductionMerger {
  public:
   ReductionMerger(Graph& graph, Facts& facts, const SymbolValues& values, PassResult& result)
@@ -130,7 +131,7 @@ class ReductionMerger {
     }
   }
 
-  // Those of `allowed`, or all where it is null. Returns what was merged.
+  // Merges the sums in `allowed`, or all if it is null. Returns the merged sums.
   std::vector<NodeId> run(const std::set<NodeId>* allowed) {
     const std::vector<NodeId> nodes(graph_.nodes().begin(), graph_.nodes().end());
     std::vector<NodeId> merged;
@@ -157,9 +158,9 @@ class ReductionMerger {
     }
     replacer_.finish();
     if (stays_ > 0) {
-      result_.warn(
-          graph_, "not-merged",
-          std::to_string(stays_) + (stays_ == 1 ? " sum" : " sums") + " of two reductions stay, first %" + first_);
+      result_.remark(graph_, "not-merged",
+                     std::to_string(stays_) + (stays_ == 1 ? " sum" : " sums") +
+                         " of two reductions not merged, first %" + first_);
     }
     return merged;
   }
@@ -171,45 +172,46 @@ class ReductionMerger {
   };
 
   std::string_view obstacle(NodeId add, const Collective& one, const Collective& other) {
-    if (CallArgs(graph_, add)[2].is_given()) return "one is added times a factor";
+    if (CallArgs(graph_, add)[2].is_given()) return "the addition has a factor (alpha)";
     if (graph_.op(one.start).name != graph_.op(other.start).name || one.group != other.group ||
         one.reduce_op != other.reduce_op || one.ranks != other.ranks) {
-      return "they are of unlike kinds, groups or reductions";
+      return "they differ in kind, group or reduction";
     }
     const std::string_view reduce = one.reduce_op.is_valid() ? graph_.module().text(one.reduce_op) : "";
-    if (reduce != "sum" && reduce != "avg") return "what they do is not linear";
+    if (reduce != "sum" && reduce != "avg") return "their reduction is not linear";
     if (reduce == "avg" && one.input.has_value() && !is_floating(one.input->dtype)) {
-      return "an average of integers drops what is left over";
+      return "an integer average drops the remainder";
     }
-    if (!graph_.op(one.start).writes.empty()) return "they write to what they are given";
-    if (!one.sizes_fit() || !other.sizes_fit()) return "their sizes are not known, or not those that they make";
+    if (!graph_.op(one.start).writes.empty()) return "they write to their inputs";
+    if (!one.sizes_fit() || !other.sizes_fit()) return "their recorded sizes are unknown or inconsistent";
     if (!same_metadata_but_place(*one.input, *other.input)) {
-      return "what they are given has unlike sizes or types";
+      return "their inputs differ in sizes or types, or are not row-major";
     }
     for (const Collective* each : {&one, &other}) {
       if (graph_.users(each->start).size() != 1 || graph_.users(each->waits[0]).size() != 1) {
-        return "somebody else reads what they give";
+        return "one of their results has another consumer";
       }
       for (const NodeId node : {each->start, each->waits[0], add}) {
-        if (is_held(graph_, node) || is_awaited_.get(node)) return "something holds them in their place";
+        if (is_held(graph_, node) || is_awaited_.get(node))
+          return "a control dependency or an event holds the sum or a reduction";
         if (graph_[node].phase != graph_[one.start].phase || graph_[node].tag != graph_[one.start].tag) {
-          return "they are of unlike phases or tags";
+          return "they differ in phase or tag";
         }
-        if (node != add && is_marked_saved(graph_, node)) return "a first partition saved one of them (ap_must_save)";
-        if (stream_of(graph_, node) != stream_of(graph_, one.start)) return "they run on unlike streams";
+        if (node != add && is_marked_saved(graph_, node)) return "a first partition saved one result (ap_must_save)";
+        if (stream_of(graph_, node) != stream_of(graph_, one.start)) return "they run on different streams";
       }
     }
     const Tensor* sum = single_tensor(graph_, add);
     if (sum == nullptr || sum->dtype != one.output->dtype ||
         !same_sizes(graph_.module(), sum->sizes, one.output->sizes) ||
         !same_sizes(graph_.module(), one.output->sizes, other.output->sizes)) {
-      return "the sum has other sizes, or another type, than what they give";
+      return "the sum differs from their results in sizes or type";
     }
-    // What the earlier one is given is read later than now: where the other begins.
+    // The merge reads the earlier input later than before: at the start of the other reduction.
     const NodeId first = places_[one.start] < places_[other.start] ? one.start : other.start;
     const NodeId last = first == one.start ? other.start : one.start;
     if (storages_.input_bytes_change(first, first, last)) {
-      return "what one is given is written to before the other begins";
+      return "the input of one is written to before the other starts";
     }
     return "";
   }
@@ -235,8 +237,8 @@ class ReductionMerger {
     graph_.set_use(graph_.edges(last)[0], added);
     for (const NodeId old : {sum.add, sum.one.start}) add_origin(graph_, last, old, OriginKind::kReplaced, pass_);
     add_origin(graph_, added, sum.add, OriginKind::kReplaced, pass_);
-    for (const NodeId node : {sum.add, sum.one.start, last}) result_.claim(graph_, node, Law::kAddedReductions);
-    // What reads the sum stands after it, and so after this wait.
+    for (const NodeId node : {sum.add, sum.one.start, last}) result_.claim(graph_, node, RewriteRule::kAddedReductions);
+    // The users of the sum come after it, and so after this wait.
     graph_.replace_all_uses(sum.add, wait);
     replacer_.stand_in(sum.add, wait, wait);
     for (const NodeId node : {sum.one.waits[0], sum.one.start}) replacer_.erase_unread(node);
@@ -248,19 +250,19 @@ class ReductionMerger {
   }
 
   Graph& graph_;
-  const StorageMap& storages_;  // as the graph was
+  const StorageMap& storages_;  // in the input graph
   PassResult& result_;
   Replacer replacer_;
   IdMap<NodeId, bool> is_awaited_;  // by a control dependency
-  IdMap<NodeId, uint32_t> places_;  // as the graph was
+  IdMap<NodeId, uint32_t> places_;  // in the input graph
   StringId pass_;
   std::map<NodeId, Collective> by_wait_;
   int64_t stays_ = 0;
   std::string first_;
 };
 
-// Which sums may be merged within the bound of the peak, by trying on copies: all, else each half likewise, as often as
-// kMostTrials.
+// Chooses the sums that can be merged within the limit of the peak, by trials on copies: all sums,
+// else each half in the same way. Makes at most kMostTrials trials.
 class SumChooser {
  public:
   SumChooser(const Graph& graph, Facts& facts, const PassContext& context, double max_growth)
@@ -277,7 +279,7 @@ class SumChooser {
  private:
   static constexpr int kMostTrials = 32;
 
-  // What was merged, and whether the peak is within the bound.
+  // Returns the merged sums, and whether the peak is within the limit.
   std::pair<std::vector<NodeId>, bool> attempt(const std::set<NodeId>* allowed) {
     ++trials_;
     const std::unique_ptr<Module> copy = graph_.module().clone();
@@ -315,20 +317,21 @@ Result<PassResult> dedup_unshards(Graph& graph, const DedupUnshardsOptions& opti
   PassResult result;
   Facts& facts = context.facts.of(graph);
   if (facts.is_differentiated()) {
-    result.warn(graph, "left-alone", "autograd may run through the graph, and has a history of every collective");
+    result.warn(graph, "may-differentiate",
+                "nothing is merged: autograd may differentiate this graph, and it would then record each collective");
     return result;
   }
   const bool as_titan = options.compat == DedupCompat::kTitan;
-  const double max_growth = as_titan ? -1 : options.max_growth;
+  const double max_growth = as_titan ? -1 : options.max_growth.value;
   Classes classes(graph, facts, as_titan);
   const int64_t stays = max_growth < 0 ? 0 : bound_peak(graph, facts, classes, max_growth, context.measure.memory);
   Result<PassResult> merged = cse_within(graph, classes.get(), equal_gathers(), context);
   if (!merged.ok()) return merged;
   result.merge(std::move(*merged));
   if (stays > 0) {
-    result.warn(graph, "peak-bound",
-                std::to_string(stays) + (stays == 1 ? " gather is" : " gathers are") +
-                    " made again, as the ideal peak would grow beyond max-growth");
+    result.remark(graph, "peak-bound",
+                  std::to_string(stays) + (stays == 1 ? " gather is" : " gathers are") +
+                      " not merged, as the ideal peak would grow beyond max-growth");
   }
   if (options.reductions == ReductionPolicy::kMerge) {
     context.facts.forget();

@@ -4,6 +4,7 @@
 
 #include "core/result.h"
 #include "passes/pass/context.h"
+#include "passes/pass/options.h"
 #include "passes/pass/pass.h"
 
 namespace fxopt {
@@ -28,45 +29,51 @@ struct EnumNames<ReductionPolicy> {
 };
 
 struct DedupUnshardsOptions {
-  double max_growth = 0.05;
+  Share max_growth = {0.05};
   ReductionPolicy reductions = ReductionPolicy::kKeep;
   DedupCompat compat = DedupCompat::kFxopt;
 
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("max-growth", self.max_growth,
-          "The ideal peak of the graph grows by at most this part of it: what would stay whole across the peak is "
-          "gathered again; below 0: by any. Not with compat=titan.");
+          "Largest growth of the graph's ideal peak, as a fraction of it. Parameters that would stay gathered across "
+          "the peak are regathered. Negative: no limit. Not with compat=titan.");
     field("reductions", self.reductions,
-          "keep: sums of reductions stay; merge: a sum of two becomes the reduction "
-          "of the sum. Sums are added up in another order: needs --numerics reorders-reductions.");
+          "keep: sums of two reductions are unchanged; merge: the sum becomes one reduction of the summed inputs. "
+          "This reorders sums, which needs --numerics reorders-reductions.");
     field("compat", self.compat,
-          "fxopt: within a phase; titan: across phases, as torchtitan's deduplicate_fsdp_unshard_chains, so that "
-          "backward "
-          "does not gather again.");
+          "fxopt: reuse within a phase; titan: reuse across phases, as torchtitan's deduplicate_fsdp_unshard_chains "
+          "does, so that backward does not regather.");
   }
 };
 
-// Lets a parameter that is gathered more than once be gathered once, with the casts and views on the way to the whole one.
+// Reuses a gathered parameter instead of gathering it again, with the casts and views up to the
+// full parameter.
 //
-//   %a = all_gather_into_tensor(%p, 8, "dp")    %b = all_gather_into_tensor(%p, 8, "dp")
-//   %w = wait_tensor(%a)                        %v = wait_tensor(%b)            =>   uses of %v read %w
+//   %a = all_gather_into_tensor(%p, 8, "dp")
+//   %w = wait_tensor(%a)
+//   %b = all_gather_into_tensor(%p, 8, "dp")   =>   consumers of %v read %w
+//   %v = wait_tensor(%b)
 //
-// What is merged is equal call by call (cse.h), not only of one parameter; each reason against is a remark. Only the first of
-// what lies on one side of the peak and the first on the other stay where the whole one must not be kept between.
+// Merged gathers are equal call by call (cse.h); a common parameter does not suffice. A remark
+// gives each reason against a merge. If the full parameter must not stay live across the peak, the
+// first gather on each side of the peak stays.
 //
 // With reductions=merge:
 //
-//   add(wait(reduce_scatter(%x)), wait(reduce_scatter(%y)))   =>   wait(reduce_scatter(add(%x, %y)))
+//   add(wait(reduce_scatter(%x)), wait(reduce_scatter(%y)))
+//     =>  wait(reduce_scatter(add(%x, %y)))
 //
-// of one kind, group, reduction (sum, of floating types avg), sizes, phase, tag and stream, whose results nobody else reads, as
-// many as stay within the same bound of the peak; which these are is tried 32 times at most.
+// Both reductions have the same kind, group, reduction (sum; avg for floating types), sizes, phase,
+// tag and stream, and their results have no other consumers. As many sums are merged as the limit
+// of the peak allows; at most 32 trials choose them.
 //
-// Where the peak decides it is this rank's: of ranks with unlike graphs fxopt ranks says whether they still fit together.
+// The peak is that of the file's rank: if the ranks' graphs differ, `fxopt ranks` checks whether
+// the results still fit together.
 //
-// Counters: merged (nodes), merged-reductions. Notes: cross-phase. Warnings: peak-bound (gathers that stay for the peak),
-// not-merged (reductions that stay). O((nodes + edges) * rounds) expected, with a round for each time that the peak stands
-// against it.
+// Counters: merged (nodes), merged-reductions. Notes: cross-phase. Warnings: peak-bound (gathers
+// kept for the peak), not-merged (reductions that are unchanged). O((nodes + edges) * rounds)
+// expected, with one round for each time that the peak is above the limit.
 Result<PassResult> dedup_unshards(Graph& graph, const DedupUnshardsOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -18,6 +18,7 @@
 #include "ir/alias/view_geometry.h"
 #include "ir/step/marks.h"
 #include "ir/values/values.h"
+#include "passes/collective/obstacle.h"
 #include "passes/collective/peak_bound.h"
 #include "passes/pass/provenance.h"
 #include "passes/pass/replacer.h"
@@ -27,23 +28,18 @@ namespace {
 
 constexpr std::string_view kFuseGathers = "fuse-gathers";
 
-struct Obstacle {
-  std::string code;  // empty: nothing stands against it
-  std::string text;
-};
-
-// A gather, and the one whose result it gathers.
+// The gather that feeds an outer gather, and the views between them.
 struct Link {
-  size_t inner = 0;           // by place among the collectives
-  std::vector<NodeId> views;  // from the inner one's wait to what is gathered
+  size_t inner = 0;           // index among the collectives
+  std::vector<NodeId> views;  // from the inner gather's wait to the outer gather's input
 };
 
-// Gathers that become one: the last of them stays, with other arguments.
+// Gathers that become one. The last one stays, with other arguments.
 struct Fusion {
   std::vector<size_t> members;  // in order of issue, two or more
   std::vector<int64_t> ranks;
   const DeviceMesh* mesh = nullptr;
-  StringId group;  // invalid: to be made
+  StringId group;  // invalid: to be created
   bool is_early = false;
 };
 
@@ -78,7 +74,7 @@ class Planner {
     }
     std::sort(fusions_.begin(), fusions_.end(),
               [](const Fusion& a, const Fusion& b) { return a.members.back() < b.members.back(); });
-    say_what_stays();
+    report_unchanged();
     return std::move(fusions_);
   }
 
@@ -86,9 +82,10 @@ class Planner {
   const Link& link(size_t place) const { return *links_[place]; }
 
  private:
-  // -- what follows what
+  // -- chains
 
-  // The gather that feeds this one through nothing but views. Remarks on what keeps two apart that meet.
+  // Finds the gather that feeds this one through views alone. Records the obstacle if the two
+  // cannot be fused.
   std::optional<Link> find_link(size_t place) {
     const Collective& outer = collectives_[place];
     Link link;
@@ -121,15 +118,15 @@ class Planner {
     for (size_t i = 0; i < chain.size(); ++i) {
       const NodeId next = i + 1 < chain.size() ? chain[i + 1] : outer.start;
       for (const NodeId user : graph_.users(chain[i])) {
-        if (user != next) return {"read", "%" + name(user) + " reads %" + name(chain[i]) + ", too"};
+        if (user != next) return {"read", "%" + name(user) + " also reads %" + name(chain[i])};
       }
     }
     chain.push_back(outer.start);
     for (const NodeId node : chain) {
-      if (is_awaited_[node]) return {"held", "a control dependency of another node is on %" + name(node)};
+      if (is_awaited_[node]) return {"held", "another node has a control dependency on %" + name(node)};
       if (is_held(graph_, node)) return {"held", "a control dependency or an event holds %" + name(node)};
       if (graph_[node].phase != graph_[outer.start].phase) {
-        return {"phases", "%" + name(node) + " is of another phase"};
+        return {"phases", "%" + name(node) + " is in another phase"};
       }
       if (stream_of(graph_, node) != stream_of(graph_, outer.start)) {
         return {"streams", "%" + name(node) + " runs on another stream"};
@@ -147,7 +144,7 @@ class Planner {
         return {"unlisted-group", "the group of %" + name(one->start) + " is not in the table of process groups"};
       }
       if (one->ranks != static_cast<int64_t>(one->listed->ranks.size())) {
-        return {"ranks", "%" + name(one->start) + " says another number of ranks than its group has"};
+        return {"ranks", "%" + name(one->start) + " gives another number of ranks than its group has"};
       }
     }
     for (const Collective* one : {&inner, &outer}) {
@@ -155,52 +152,53 @@ class Planner {
           one->input.has_value() ? geometry_of(graph_.module(), integers_, *one->input) : std::nullopt;
       if (!one->sizes_fit() || !given.has_value() || !is_row_major(*given) || given->conjugate || given->negative ||
           one->input->dtype != one->output->dtype) {
-        return {"sizes", "the recorded sizes of %" + name(one->start) + " are not known, or not those that it makes"};
+        return {"sizes",
+                "the recorded input or result of %" + name(one->start) + " is unknown, inconsistent or not row-major"};
       }
     }
     if (outer.waits.empty()) return {"unwaited", "nothing waits for it"};
     return is_whole(inner, views, outer);
   }
 
-  // Whether the views show all of the result, in the order in which it lies.
+  // Whether the views show the whole result in its own order.
   Obstacle is_whole(const Collective& inner, const std::vector<NodeId>& views, const Collective& outer) {
     if (!inner.output.has_value() || !outer.input.has_value()) return {"unknown-sizes", "its sizes are not recorded"};
     std::optional<Geometry> shown = geometry_of(graph_.module(), integers_, *inner.output);
     if (!shown.has_value() || !is_row_major(*shown))
-      return {"not-row-major", "what is gathered first is not laid out row by row"};
+      return {"not-row-major", "the result of the first gather is not row-major"};
     const SymInt count = shown->num_elements();
     const SymInt offset = shown->offset;
     const DType dtype = shown->dtype;
     for (const NodeId view : views) {
       const ViewGeometry seen = view_geometry(graph_, view, *shown, [](NodeId) { return std::nullopt; });
       if (seen.outcome == ViewGeometry::Outcome::kSame) continue;
-      if (seen.outcome == ViewGeometry::Outcome::kCopy) return {"copy", "%" + name(view) + " copies what it shows"};
+      if (seen.outcome == ViewGeometry::Outcome::kCopy) return {"copy", "%" + name(view) + " copies its input"};
       if (seen.outcome != ViewGeometry::Outcome::kView || seen.tensors.size() != 1) {
-        return {"view", "what %" + name(view) + " shows is not known"};
+        return {"view", "the layout of %" + name(view) + " is unknown"};
       }
       shown = seen.tensors[0];
     }
     if (shown->dtype != dtype || !(shown->offset == offset) || !(shown->num_elements() == count) ||
         !is_row_major(*shown) || shown->conjugate || shown->negative) {
-      return {"order", "what lies between shows the first result in another order, or not all of it"};
+      return {"order", "the views between show the first result in another order, or not all of it"};
     }
     return is_divisible(inner, outer);
   }
 
-  // What each rank gives must have whole rows of what the last gather is given.
+  // Whether each rank's shard has a whole number of rows of the last gather's input.
   Obstacle is_divisible(const Collective& inner, const Collective& outer) const {
     const std::span<const Dim> dims = graph_.module().dims(outer.input->sizes);
     const bool is_known = std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.is_static(); });
     if (!is_known) return {"symbolic-sizes", "its sizes depend on symbols"};
     if (outer.input_bytes == 0) return {"empty", "it is empty"};
     const bool is_whole = !dims.empty() && dims[0].value % inner.ranks == 0;
-    if (!is_whole) return {"rows", "what is gathered last has no whole number of rows from each rank"};
+    if (!is_whole) return {"rows", "the input of the last gather does not have a whole number of rows from each rank"};
     return {};
   }
 
-  // -- how far a chain is fused
+  // -- fusion of chains
 
-  // The longest run of two or more first; what is left of it on both sides likewise.
+  // Fuses the longest possible run of two or more, then the rest on both sides in the same way.
   void fuse(const std::vector<size_t>& chain) {
     for (size_t length = chain.size(); length > 1; --length) {
       for (size_t at = 0; at + length <= chain.size(); ++at) {
@@ -231,18 +229,18 @@ class Planner {
     const Collective& first = collectives_[fusion.members.front()];
     const Collective& last = collectives_[fusion.members.back()];
     if (!own_place(graph_.module(), first.listed->ranks).has_value()) {
-      return {"rank-unknown", "the file does not say which rank it is of, or it is not a member of the group"};
+      return {"rank-unknown", "the file does not give its rank, or the rank is not in the group"};
     }
     fusion.ranks = first.listed->ranks;
     for (size_t i = 1; i < fusion.members.size(); ++i) {
       std::optional<RankOrder> both =
           ranks_of_both(graph_.module(), fusion.ranks, collectives_[fusion.members[i]].listed->ranks);
       if (!both.has_value())
-        return {"no-product", "the ranks of the groups do not make up one group, as far as meshes tell"};
+        return {"no-product", "the ranks of the groups do not form one group, as far as the meshes show"};
       fusion.ranks = std::move(both->ranks);
       fusion.mesh = i == 1 || fusion.mesh == both->mesh ? both->mesh : nullptr;
     }
-    // Of several the one whose name comes first, which is the same on all ranks.
+    // If several groups match, take the first by name: it is the same on all ranks.
     for (const ProcessGroup& group : graph_.module().groups) {
       if (group.ranks != fusion.ranks || group.backend != last.listed->backend) continue;
       const bool is_before =
@@ -250,8 +248,8 @@ class Planner {
       if (is_before) fusion.group = group.uid;
     }
     if (!fusion.group.is_valid() && (!options_.create_groups || fusion.mesh == nullptr)) {
-      return {"no-group", "no group of the file has the ranks " + format_numbers(fusion.ranks) + ", in this order" +
-                              (fusion.mesh == nullptr ? ", and no mesh tells how to make one" : "")};
+      return {"no-group", "no group of the file has the ranks " + format_numbers(fusion.ranks) + " in this order" +
+                              (fusion.mesh == nullptr ? ", and the file has no mesh to create one from" : "")};
     }
     const NodeId source = first_argument(graph_, first.start);
     if (facts_.storages().input_bytes_change(first.start, first.start, last.waits.back())) {
@@ -260,8 +258,8 @@ class Planner {
     return is_dearer(fusion);
   }
 
-  // All ranks decide alike, whose groups lie otherwise on nodes: by the slowest one gather, and the fastest of those it stands
-  // for.
+  // All ranks decide alike, though their groups may be spread over nodes in different ways: the
+  // slowest fused gather is compared with the fastest of the gathers it replaces.
   Obstacle is_dearer(const Fusion& fusion) {
     if (options_.gate == FuseGate::kNone) return {};
     double apart = 0, one = 0;
@@ -280,9 +278,10 @@ class Planner {
       one = std::max(one, *whole);
     }
     if (one <= apart) return {};
-    return {"dearer", "one gather takes " + microseconds(one) + ", and those it stands for " + microseconds(apart)};
+    return {"dearer",
+            "one gather takes " + microseconds(one) + ", the gathers it replaces take " + microseconds(apart)};
   }
-  // The file's group alone where there is no mesh.
+  // The groups of all ranks of the mesh; without a mesh, the file's group alone.
   static std::vector<std::vector<int64_t>> alike(const Fusion& fusion, const std::vector<int64_t>& ranks) {
     return fusion.mesh == nullptr ? std::vector<std::vector<int64_t>>{ranks} : alike_groups(*fusion.mesh, ranks);
   }
@@ -301,23 +300,23 @@ class Planner {
     return {};
   }
 
-  // -- what is said
+  // -- remarks and warnings
 
   void leave(size_t place, const Obstacle& obstacle) { reasons_[place] = obstacle; }
 
-  void say_what_stays() {
+  void report_unchanged() {
     for (const auto& [place, obstacle] : reasons_) {
       result_.remark(graph_, collectives_[place].start, obstacle.code, obstacle.text);
     }
     if (!reasons_.empty()) {
       const auto& [place, obstacle] = *reasons_.begin();
-      result_.warn(graph_, "left-alone",
-                   std::to_string(reasons_.size()) + (reasons_.size() == 1 ? " gather" : " gathers") +
-                       " of what was gathered stay, first %" + name(collectives_[place].start) + ": " + obstacle.text);
+      result_.remark(graph_, "left-out",
+                     std::to_string(reasons_.size()) + (reasons_.size() == 1 ? " nested gather" : " nested gathers") +
+                         " not fused, first %" + name(collectives_[place].start) + ": " + obstacle.text);
     }
     if (has_unknown_cost_ && !fusions_.empty()) {
       result_.warn(graph_, "cost-unknown",
-                   "what gathers take is not known: they are fused without asking (--device names a machine)");
+                   "gather times are unknown: gathers are fused without comparing costs (--device names a machine)");
     }
   }
 
@@ -339,7 +338,7 @@ class Planner {
   bool has_unknown_cost_ = false;
 };
 
-// Whether a call that may do anything stands between two nodes.
+// Divides the schedule at calls with unknown effects and at barriers.
 class Worlds {
  public:
   Worlds(const Graph& graph, EffectMap& effects) : before_(graph.num_ids(), 0) {
@@ -356,7 +355,7 @@ class Worlds {
   IdMap<NodeId, uint32_t> before_;
 };
 
-// The group of a run, in the module's table, named by its dimensions as a mesh would order them.
+// Adds the group of a fusion to the module's table, named by its dimensions in the mesh's order.
 StringId make_group(Module& module, const Fusion& fusion, const std::vector<Collective>& collectives) {
   ProcessGroup group;
   std::vector<std::string> names;
@@ -405,7 +404,7 @@ class FusedWriter {
     stack.push(Arg::string(fusion.group));
     graph_.set_args(last.start, stack.take(0), ArgRange());
     if (fusion.is_early) graph_.move_before(last.start, first.start);
-    result_.claim(graph_, last.start, Law::kGathers);
+    result_.claim(graph_, last.start, RewriteRule::kGathers);
     for (size_t i = fusion.members.size(); i-- > 1;) {
       const Link& link = plan.link(fusion.members[i]);
       const Collective& inner = plan.collectives()[link.inner];
@@ -416,7 +415,7 @@ class FusedWriter {
     }
   }
 
-  // What is gathered, of the sizes that make the last gather's.
+  // The gather's input, viewed so that the fused gather has the sizes of the last gather's result.
   NodeId in_rows(NodeId source, const Collective& last, int64_t ranks, NodeId place) {
     Module& module = graph_.module();
     std::vector<Dim> dims;
@@ -442,7 +441,7 @@ class FusedWriter {
   StringId pass_;
 };
 
-// Whether the graph needs no more memory on any device when that is done.
+// Whether the fusions leave the peak of every device at or below its present one.
 bool keeps_peak(const Graph& graph, Facts& facts, const Planner& plan, const std::vector<Fusion>& fusions,
                 const MemoryOptions& memory) {
   const PeakBound bound(graph, facts, memory, 0);
@@ -453,13 +452,13 @@ bool keeps_peak(const Graph& graph, Facts& facts, const Planner& plan, const std
   return bound.measure(copy->graph(graph.id()), known.of(copy->graph(graph.id()))).is_within();
 }
 
-// Where each may be issued early: no call that may do anything, and no other collective, is passed, so that all calls have one
-// order, early or late.
+// Finds the fusions that may be issued early: they pass no call with unknown effects and no other
+// collective, so all calls have the same order, early or late.
 void find_early(const Graph& graph, Facts& facts, const Planner& plan, std::vector<Fusion>& fusions) {
   const Worlds worlds(graph, facts.effects());
-  std::set<uint32_t> places;  // of all calls, as they are and as they are to be
+  std::set<uint32_t> places;  // all collectives, in the present graph and after the fusions
   for (const Collective& one : plan.collectives()) places.insert(graph.position(one.start));
-  for (const Fusion& fusion : fusions) {  // those of a chain go
+  for (const Fusion& fusion : fusions) {  // fused members are erased
     for (const size_t member : fusion.members) places.erase(graph.position(plan.collectives()[member].start));
   }
   for (Fusion& fusion : fusions) {
@@ -483,13 +482,13 @@ void say_groups(const Graph& graph, const std::vector<Fusion>& fusions, PassResu
     if (group.made_by_pass && graph.module().text(group.made_by) == kFuseGathers) {
       result.warn(graph, "groups-created",
                   "process group " + uid + " of the ranks " + format_numbers(group.ranks) +
-                      " is new: every rank must make it, in this order of ranks, before the step");
+                      " is new: every rank must create it before the step, with the ranks in this order");
     }
     if (fusion.mesh == nullptr) {
       result.warn(graph, "ranks-assumed",
-                  "the file lists no mesh of these groups: that group " + uid + " of the ranks " +
+                  "the file lists no mesh of these groups: group " + uid + " of the ranks " +
                       format_numbers(group.ranks) +
-                      " gathers in the same order rests on ranks being numbered along its rows");
+                      " gathers in the same order only if ranks are numbered along a mesh's rows");
     }
   }
 }
@@ -500,7 +499,8 @@ Result<PassResult> fuse_gathers(Graph& graph, const FuseGathersOptions& options,
   PassResult result;
   Facts& facts = context.facts.of(graph);
   if (facts.is_differentiated()) {
-    result.warn(graph, "left-alone", "autograd may run through the graph, and has a history of every collective");
+    result.warn(graph, "may-differentiate",
+                "nothing is fused: autograd may differentiate this graph, and it would then record each collective");
     return result;
   }
   Planner planner(graph, facts, options, context, result);

@@ -24,40 +24,44 @@ struct FuseGathersOptions {
 
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
-    field(
-        "gate", self.gate,
-        "cost: only where the device's links, or measured runs, do not say that one gather takes longer than those it "
-        "stands for; none: wherever it is the same.");
-    field(
-        "create-groups", self.create_groups,
-        "Add a process group where the file lists none with these ranks in this order, on meshes that it lists. Every "
-        "rank must run the same pipeline, and make the group before the step.");
+    field("gate", self.gate,
+          "cost: fuse unless the device's links, or measured runs, show that the one gather takes longer than the "
+          "gathers it replaces; none: fuse wherever the result is the same.");
+    field("create-groups", self.create_groups,
+          "Add a process group if the file lists none with these ranks in this order, on meshes that the file lists. "
+          "Every rank must run the same pipeline, and create the group before the step.");
   }
 };
 
-// Makes one all-gather of several that follow each other, over the group of all their ranks.
+// Fuses nested all-gathers into one, over the group of all their ranks.
 //
 //   %a = all_gather_into_tensor(%x, 16, "dp")
 //   %v = wait_tensor(%a)                            %b = all_gather_into_tensor(%x, 128, "dp_tp")
 //   %b = all_gather_into_tensor(%v, 8, "tp")   =>   %w = wait_tensor(%b)
 //   %w = wait_tensor(%b)
 //
-// Order   The first gather's ranks are the fastest: dp before tp on a mesh [dp, tp] needs a group whose ranks run down the
-//         columns, tp before dp one whose ranks run along the rows (ir/alias/rank_order.h). Groups are told by their
-//         ordered ranks, never by name.
-// Legal   What lies between shows all of the first result, in the order in which it lies: views composed by ATen's rules
-//         (ir/alias/view_geometry.h) that end row by row. A reshape that copies ends a chain, and so does whatever else
-//         reads the first result, its wait or the views, a write to what is gathered, another phase or tag, a control
-//         dependency or an event on any of them.
-// Place   Where the first gather is issued, if no call that may do anything and no other collective stands between, and no
-//         device's ideal peak grows; else where the last is. All calls have one order either way, so that ranks with unlike
-//         peaks agree. By cost all ranks of a mesh decide alike, whose groups lie otherwise on nodes: the slowest one
-//         gather must not take longer than the fastest of those it stands for.
+// Order   The first gather's ranks vary fastest. On a mesh [dp, tp], dp before tp needs a group
+//         whose ranks run down the columns, tp before dp one whose ranks run along the rows
+//         (ir/alias/rank_order.h). Groups are identified by their ordered ranks, never by name.
+// Legal   The views between two gathers show the whole first result in its own order: ATen's rules
+//         compose them to a row-major tensor (ir/alias/view_geometry.h). A chain ends at a reshape
+//         that copies; at any other consumer of the first result, its wait or the views; at a write
+//         to the gather's input; at another phase or tag; and at a control dependency or an event
+//         on any of these nodes.
+// Place   At the first gather, if no call with unknown effects and no other collective is between,
+//         and no device's ideal peak grows; else at the last gather. The order of all calls is the
+//         same either way, so ranks with unlike peaks agree.
+// Cost    All ranks of a mesh decide alike, though their groups may be spread over nodes in
+//         different ways. The slowest fused gather on the mesh must not take longer than the
+//         fastest of the gathers it replaces, summed over the chain.
 //
-// Each chain is fused as far as groups and the gate allow, the longest run first. Counters: fused (gathers that went), groups
-// (created). Remarks on every gather of what was gathered that stays; warnings: left-alone, groups-created, ranks-assumed (the
-// order rests on ranks being numbered along a mesh that the file does not list), cost-unknown.
-// O(nodes + edges + ranks of the gathers), and as often as the peak is measured: at most three times.
+// Each chain is fused as far as groups and the gate allow, longest run first.
+//
+// Counters: fused (gathers that were erased), groups (created). A remark on every nested gather
+// that is not fused gives the reason. Graph remark: left-out. Warnings: may-differentiate,
+// groups-created, ranks-assumed (the order is right only if ranks are numbered along a mesh that
+// the file does not list), cost-unknown. O(nodes + edges + ranks of the gathers), and at most three
+// measurements of the peak.
 Result<PassResult> fuse_gathers(Graph& graph, const FuseGathersOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -17,7 +17,7 @@ bool reads_tangent(const Graph& graph, NodeId node) {
   return reads;
 }
 
-// The order of the header; empty: nothing reads a tangent.
+// The order defined in the header. Empty if no node reads a tangent.
 class AutogradOrder {
  public:
   AutogradOrder(const Graph& graph, Facts& facts)
@@ -46,7 +46,7 @@ class AutogradOrder {
   }
 
  private:
-  // After all that it depends on, in the order in which that stands.
+  // Places the node after all its dependences, in their present order.
   void place(NodeId last) {
     std::vector<NodeId> open = {last}, found;
     while (!open.empty()) {

@@ -1,4 +1,4 @@
-// One joint graph out of a forward and a backward one.
+// Makes one joint graph from a forward and a backward graph.
 //
 //   graph @forward {kind=forward}                 graph @joint {kind=joint}
 //     %x = placeholder()                            %x = placeholder()
@@ -10,7 +10,8 @@
 //     %g = mul(%d, %a)
 //     return (%g,)
 //
-// What backward takes from forward is what find_step() says: by bindings, by saved_from_output, by name.
+// find_step() decides which values backward takes from forward: by bindings, saved_from_output or
+// name.
 
 #include "passes/partition/join.h"
 
@@ -36,7 +37,7 @@ bool is_pair(const Module& module, const Step& step) {
          module.graph(step.runs[1].graph).kind == GraphKind::kBackward;
 }
 
-// By input of backward: the node of forward that it takes; invalid for one of its own.
+// By input of backward: the forward node that it takes; invalid for an input of its own.
 std::vector<NodeId> taken(const Step& step) {
   std::vector<NodeId> nodes;
   for (const StepInput& input : step.runs[1].inputs) {
@@ -48,7 +49,7 @@ std::vector<NodeId> taken(const Step& step) {
   return nodes;
 }
 
-// An input of backward's own that is called like one of forward; invalid where there is none.
+// An input of backward's own with the name of a forward input; invalid if none exists.
 NodeId find_twin(const Graph& forward, const Graph& backward, const Step& step, const std::vector<NodeId>& given) {
   for (size_t i = 0; i < given.size(); ++i) {
     if (given[i].is_valid()) continue;
@@ -87,7 +88,7 @@ class Joiner {
   }
 
  private:
-  // Before all calls, which leave them their names.
+  // Adds inputs before all calls, so that they get their names first.
   void add_inputs() {
     for (const NodeId node : first_.placeholders) joint_.move(node);
     joint_.take_from(backward_);
@@ -105,7 +106,7 @@ class Joiner {
     joint_.take_unread_attributes();
     for (size_t i = 0; i < joint_.num_leaves(); ++i) {
       if (is_saved(i)) continue;
-      joint_.give_back(i);
+      joint_.return_leaf(i);
       ++num_forward_outputs_;
     }
     for (NodeId& given : given_) {
@@ -113,14 +114,14 @@ class Joiner {
     }
   }
 
-  // All that is there so far is forward's.
+  // All nodes added so far are forward's.
   void mark_last_of_forward() {
     PhaseMap phases;
     phases.phase = IdMap<NodeId, Phase>(joint_.graph().num_ids(), Phase::kForward);
     result_.count("phase-marks", static_cast<int64_t>(mark_rest_of_forward(joint_.graph(), phases)));
   }
 
-  // Whether a forward output is there for backward alone.
+  // Whether only backward uses a forward output.
   bool is_saved(size_t output) const {
     return Step::is_saved(forward_, output) || (first_.is_taken[output] && Step::is_for_later_run(forward_, output));
   }
@@ -140,10 +141,10 @@ class Joiner {
       }
     }
     joint_.take_unread_attributes();
-    for (size_t i = 0; i < joint_.num_leaves(); ++i) joint_.give_back(i);
+    for (size_t i = 0; i < joint_.num_leaves(); ++i) joint_.return_leaf(i);
   }
 
-  // Nothing but a mark tells what backward computes without its tangents.
+  // Only a mark identifies calls of backward that do not depend on tangents.
   void mark(NodeId id) {
     Node& node = joint_.graph()[id];
     if (node.phase == Phase::kBackward) return;
@@ -154,7 +155,7 @@ class Joiner {
 
   void join_layouts() {
     Graph& joint = joint_.graph();
-    // Among the inputs that backward does not take of forward.
+    // Places among the inputs that backward does not take from forward.
     std::vector<int64_t> places;
     int64_t next = static_cast<int64_t>(first_.placeholders.size());
     for (const NodeId given : given_) places.push_back(given.is_valid() ? -1 : next++);
@@ -165,7 +166,7 @@ class Joiner {
           const bool is_input = module_.text(layout.side) == "input";
           const bool is_there = first >= 0 && first < static_cast<int64_t>(places.size());
           first = !is_input ? first + num_forward_outputs_ : is_there ? places[static_cast<size_t>(first)] : -1;
-          if (first < 0) continue;  // of a saved value, which is no input any more
+          if (first < 0) continue;  // belongs to a saved value, which is no longer an input
         }
         SubclassLayout& own = joint.subclasses.emplace_back(layout);
         own.first = first;
@@ -203,7 +204,7 @@ class Joiner {
   const Graph& backward_;
   const StepRun& first_;
   const StepRun& second_;
-  std::vector<NodeId> given_;  // of forward; once that is there, of the joint graph
+  std::vector<NodeId> given_;  // nodes of forward; nodes of the joint graph after add_forward()
   Transplant joint_;
   PassResult& result_;
   int64_t num_forward_outputs_ = 0;
@@ -214,7 +215,7 @@ class Joiner {
 Result<PassResult> join_pair(Module& module, const JoinOptions& /*options*/, PassContext& context) {
   PassResult result;
   if (is_joint(module.main())) {
-    result.warn(module.main(), "joined", "nothing to do: this is a joint graph");
+    result.remark(module.main(), "joined", "nothing to do: this is a joint graph");
     return result;
   }
   const Result<Step> step = find_step(module);
@@ -230,15 +231,15 @@ Result<PassResult> join_pair(Module& module, const JoinOptions& /*options*/, Pas
   if (late.is_valid()) {
     return refused(forward, late,
                    "backward reads '%" + std::string(forward.name_of(late)) +
-                       "' after the runtime gave that input its new value, and a joint graph reads it before",
+                       "' after the runtime gave that input its new value, but a joint graph would read it before",
                    "let forward save a copy (aten.clone.default)");
   }
   const Graph& backward = module.graph(step->runs[1].graph);
   if (const NodeId twin = find_twin(forward, backward, *step, given); twin.is_valid()) {
     return refused(backward, twin,
                    "'%" + std::string(backward.name_of(twin)) +
-                       "' is an input of both graphs and another one in each, and inputs go by their names",
-                   "give one of them another name");
+                       "' names two different inputs, one in each graph, and inputs are matched by name",
+                   "rename one of the two");
   }
   Joiner(module, *step, given, result).run();
   return result;

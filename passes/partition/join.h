@@ -11,16 +11,17 @@ struct JoinOptions {
   static void visit(Self& /*self*/, Field&& /*field*/) {}
 };
 
-// Makes a joint graph of a forward and a backward graph, whoever cut them: the inverse of partition. Inputs are those of
-// forward, then those of backward that forward does not save for it (tangents); outputs are forward's without what it saves,
-// then backward's. Calls of backward are marked as such, as nothing else tells of those that compute again what forward
-// did; calls of forward are marked where they would count as backward. A module that is a joint graph already gets the
-// remark `joined`.
+// Joins a forward and a backward graph, from any partitioner, into one joint graph: the inverse of
+// partition. Inputs are those of forward, then those of backward that forward does not save for it
+// (tangents). Outputs are forward's without its saved values, then backward's. Calls of backward
+// are marked backward, as nothing else identifies those that recompute forward values. Calls of
+// forward are marked if they would otherwise count as backward. If the module is already a joint
+// graph, the pass only remarks `joined`.
 //
-// Counters: bound (inputs of backward), phase-marks, graphs. Errors: kBadStep of find_step(); kUnsupportedGraph
-// where the step is not one run of a forward and one of a backward graph, backward reads an input after the runtime gave
-// it a new value, or an input of its own has the name of one of forward.
-// O(nodes + edges).
+// Counters: bound (inputs of backward), phase-marks, graphs. Errors: kBadStep of find_step().
+// kUnsupportedGraph if the step is not one run of a forward and one of a backward graph, if
+// backward reads an input after the runtime gave it a new value, or if an input that forward does
+// not give has the name of a forward input. O(nodes + edges).
 Result<PassResult> join_pair(Module& module, const JoinOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -1,15 +1,16 @@
-// What forward saves, by bytes.
+// Chooses the values that forward saves, by bytes.
 //
-//   %a = mm(%x, %w)            saved, 4 MiB: a product is not computed again
-//   %b = gelu(%a)              computed again from %a, for what reads it in backward
-//   %c = view(%b)              a view of that, which costs nothing beside it
+//   %a = mm(%x, %w)            saved, 4 MiB: a product is not recomputed
+//   %b = gelu(%a)              recomputed from %a, for its consumers in backward
+//   %c = view(%b)              a view of %b, which costs nothing beyond it
 //   %d = dropout(%c)           saved: a draw is not repeated
 //
-// Of what is there while backward runs (step_memory.h) the cut sees only what is saved. A chain such as %b, which copies for the
-// last layer make from the first layer on, would be there all the same: lower_peak() takes it back where that lowers the peak.
+// The cut counts saved values only, not the other memory that is live in backward (step_memory.h).
+// Copies for the last layer may need a chain such as %b from the first layer on, and keep it live
+// for long. lower_peak() saves the values of such a chain if that lowers the peak.
 //
-// Legality is asked once for each value, for the whole of backward: RepeatRules against the end of the graph. So remat holds back
-// no more than that.
+// Legality is checked once for each value, for all of backward: RepeatRules against the end of the
+// graph. So remat blocks no more than that.
 
 #include <algorithm>
 #include <utility>
@@ -56,7 +57,7 @@ class MinCutChooser {
   }
 
  private:
-  // Whether a tag decides.
+  // Whether a tag decides about the value.
   static bool is_told(const TagDecision& decision) {
     return decision.rule != TagRule::kNone && decision.rule != TagRule::kCollective;
   }
@@ -65,12 +66,12 @@ class MinCutChooser {
     return graph_[node].is_call() && !phases_.is_backward(node) && !is_told(decisions_.of.get(node));
   }
 
-  // A copy that is there when memory is at its peak frees nothing where it matters, and what it is made of is there, too. Such
-  // values are not computed again, those first that are there for long, as far as that brings the peak down.
+  // A copy that is live at the peak frees nothing there, and its own operands are live too. So such
+  // values are saved instead, those with long lives first, as long as that lowers the peak.
   void lower_peak(SaveNetwork::Cut& best) {
     constexpr int kRounds = 8, kPatience = 3;
-    constexpr uint32_t kShare = 16;  // of backward
-    constexpr int64_t kGain = 128;   // the part of the peak that is worth saving more
+    constexpr uint32_t kShare = 16;  // divisor of the length of backward
+    constexpr int64_t kGain = 128;   // divisor of the peak: the gain that is worth saving more
     const StepMemory memory(graph_, phases_, storages_, [this](BufferId id) { return bytes_of(id); });
     StepMemory::Profile least = memory.profile(again(best)), found = least;
     for (int round = 0, in_vain = 0; round < kRounds && in_vain < kPatience; ++round) {
@@ -86,7 +87,8 @@ class MinCutChooser {
     }
   }
 
-  // Of copies that are there at the peak, and for that many places of backward. False: there is none.
+  // Forbids copies that are live at the peak and for at least `least` places of backward. False if
+  // none is left.
   bool forbid_copies(const StepMemory::Profile& profile, uint32_t least) {
     bool is_new = false;
     for (const StepMemory::Copy& copy : profile.copies) {
@@ -106,8 +108,8 @@ class MinCutChooser {
     return is_again;
   }
 
-  // A tag that asks for recompute is carried out where backward needs the value, and nothing but remat's error or remark is left
-  // to do where it cannot be.
+  // Adds a forward value. A recompute tag is carried out if backward needs the value. If it cannot
+  // be carried out, remat reports its error or remark.
   void add(NodeId node) {
     const TagDecision& decision = decisions_.of.get(node);
     const bool is_call = graph_[node].is_call();
@@ -115,7 +117,7 @@ class MinCutChooser {
     const bool can_repeat = is_again || (is_call && is_cheap(node) && is_repeatable(node));
     const NodeId base = is_call && can_repeat && !is_again ? base_of(node) : NodeId();
     if (is_call && is_told(decision) && !is_again) {
-      // What is saved stays as long as a view of it: the view costs nothing beside it.
+      // The saved base stays live as long as a view of it, so the view costs nothing.
       network_.forbid_copy(base.is_valid() ? base : node);
       can_repeat_[node] = base.is_valid();
     } else {
@@ -129,7 +131,8 @@ class MinCutChooser {
     }
   }
 
-  // The forward call whose one storage a view is on; invalid for what makes its own, and for views of inputs and of several.
+  // The forward call that owns the only storage of a view. Invalid for a node that makes its own
+  // storage, and for views of inputs or of several storages.
   NodeId base_of(NodeId node) const {
     const std::span<const BufferId> made = storages_.buffers(node);
     if (made.size() != 1 || !made[0].is_valid()) return NodeId();
@@ -141,14 +144,14 @@ class MinCutChooser {
     return is_told(base) && base.recompute ? NodeId() : buffer.producer;
   }
 
-  // whole_of(), through parts of parts.
+  // whole_of(), through nested results.
   NodeId outermost_of(NodeId node) const {
     NodeId whole;
     for (NodeId next = whole_of(graph_, node); next.is_valid(); next = whole_of(graph_, next)) whole = next;
     return whole;
   }
 
-  // Parts go with the call that they are taken from, where that is not computed again.
+  // Keeps the results of a call that is not recomputed.
   void keep_parts_of_kept() {
     for (const NodeId node : graph_.nodes()) {
       const NodeId whole = phases_.is_backward(node) ? NodeId() : outermost_of(node);
@@ -161,8 +164,8 @@ class MinCutChooser {
       part.rule = TagRule::kInherited;
       if (graph_[node].tag != Tag::kNone) {
         decisions_.remarks.push_back({node, "part-of-saved",
-                                      "saved although tagged for recompute: it is a part of '%" +
-                                          std::string(graph_.name_of(whole)) + "', which is not computed again"});
+                                      "saved, although tagged for recompute: it is a result of '%" +
+                                          std::string(graph_.name_of(whole)) + "', which is not recomputed"});
       }
     }
   }
@@ -172,7 +175,7 @@ class MinCutChooser {
            repeats_.obstacle(node, graph_.output()) == TagRule::kNone;
   }
 
-  // Whether it takes no more than reading and writing memory once.
+  // Whether it costs no more than reading and writing memory once.
   bool is_cheap(NodeId node) const {
     const Op& op = graph_.op(node);
     if (op.in(OpSet::kComputeIntensive) || op.has_subgraphs) return false;
@@ -191,8 +194,8 @@ class MinCutChooser {
     }
   }
 
-  // The bytes of the storages the node makes; never, of a view that backward can make again from what it has, and of what is saved
-  // by its parts.
+  // The bytes of the storages that the node makes. Never, for a view that backward can recompute
+  // from values it has, and for a value that is saved as its results.
   int64_t cost(NodeId node) {
     const ValueKind kind = graph_.value(node).kind;
     if (!graph_[node].is_call() || kind == ValueKind::kSymbolic || kind == ValueKind::kScalar) return 0;

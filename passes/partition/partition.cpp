@@ -1,18 +1,20 @@
-// A forward and a backward graph out of a joint one.
+// Splits a joint graph into a forward and a backward graph.
 //
-//   graph @main {kind=joint}                     graph @forward {kind=forward}
-//     %x = placeholder()                           %x = placeholder()
-//     %d = placeholder() {role=tangent}            %a = exp(%x)
-//     %a = exp(%x)                         =>      return (%a, %a)
-//     %g = mul(%d, %a)                           graph @backward {kind=backward}
-//     return (%a, %g)                              %a = placeholder() {role=saved_value, saved_from_output=1}
-//                                                  %d = placeholder() {role=tangent}
-//                                                  %g = mul(%d, %a)
-//                                                  return (%g,)
+//   graph @main {kind=joint}              graph @forward {kind=forward}
+//     %x = placeholder()                    %x = placeholder()
+//     %d = placeholder() {role=tangent}     %a = exp(%x)
+//     %a = exp(%x)                    =>    return (%a, %a)
+//     %g = mul(%d, %a)                    graph @backward {kind=backward}
+//     return (%a, %g)                       %a = placeholder() {role=saved_value,
+//                                                               saved_from_output=1}
+//                                           %d = placeholder() {role=tangent}
+//                                           %g = mul(%d, %a)
+//                                           return (%g,)
 //
-// Which values backward computes again is decided by the tags or by a minimal cut (choice.h) and carried out by remat on the
-// joint graph, where it can be proved and measured by itself; split.h then cuts between the phases. So choosing, copying
-// (remat) and cutting are three things, and another mode is another choice.
+// Choosing, copying and cutting are separate steps, so a further mode needs only another choice.
+// Tags or a minimal cut choose the values that backward recomputes (choice.h). remat copies them
+// within the joint graph, where this can be proved and measured separately. split.h cuts between
+// the phases.
 
 #include "passes/partition/partition.h"
 
@@ -46,7 +48,7 @@ namespace {
 
 constexpr std::string_view kPartition = "partition";
 
-// Whether the graph says of itself that it is joint, and none of its gradients is anything but None: no output needs one.
+// Whether the graph is recorded as joint and all its gradients are None: no output needs one.
 bool has_no_gradients(const Graph& graph) {
   if (graph.kind != GraphKind::kJoint || !graph.num_forward_outputs.has_value()) return false;
   const std::vector<NodeId> leaves = output_leaves(graph);
@@ -56,8 +58,8 @@ bool has_no_gradients(const Graph& graph) {
 }
 
 struct Joint {
-  GraphId graph;                 // invalid: the module is a forward and a backward graph already
-  std::vector<NodeId> tangents;  // that are to be written as such
+  GraphId graph;                 // invalid: the module already is a forward and a backward graph
+  std::vector<NodeId> tangents;  // inferred ones, to be recorded
 };
 
 Result<Joint> find_joint(const Module& module, PassContext& context) {
@@ -78,7 +80,7 @@ Result<Joint> find_joint(const Module& module, PassContext& context) {
       return refused(graph, NodeId(),
                      "'" + std::string(module.text(module.graph(joint.graph).name())) + "' and '" +
                          std::string(module.text(graph.name())) + "' are both joint graphs",
-                     "partition a file with one of them at a time");
+                     "partition a file with only one joint graph");
     }
     joint = {id, std::move(tangents)};
   }
@@ -99,8 +101,9 @@ Result<Joint> find_joint(const Module& module, PassContext& context) {
                           : "trace the joint graph (aot_export_joint_with_descriptors), or give tangents their role");
 }
 
-// Which nodes fx_graph_cse of PyTorch merges: those that gradients need, and those that they do not, each among themselves. Each
-// in a class of its own: what is on the memory of an output, and memory that nobody has written.
+// The nodes that PyTorch's fx_graph_cse may merge, by class: those that gradients need, and those
+// that they do not need. Nodes on the memory of an output, and uninitialized memory, get classes of
+// their own.
 IdMap<NodeId, uint32_t> classes_of_torch(const Graph& graph, const StorageMap& storages, size_t num_forward_outputs) {
   constexpr uint32_t kNeeded = 1, kFirstOwn = 2;
   IdMap<NodeId, uint32_t> classes(graph.num_ids(), 0);
@@ -127,7 +130,7 @@ IdMap<NodeId, uint32_t> classes_of_torch(const Graph& graph, const StorageMap& s
   return classes;
 }
 
-// Merges gathers in the changed graph, and adds the counters to those of the changes so far.
+// Merges gathers in the changed graph, and adds their counters to those of the earlier changes.
 Result<PassResult> with_gathers_merged(Graph& graph, bool across, Result<PassResult> done, PassContext& context) {
   if (!done.ok()) return done;
   if (done->changed()) {
@@ -141,8 +144,8 @@ Result<PassResult> with_gathers_merged(Graph& graph, bool across, Result<PassRes
   return done;
 }
 
-// Dead code goes and equal values become one, so that none is saved twice. PyTorch merges forward with backward, but nothing
-// that backward needs with what it does not.
+// Removes dead code and merges equal values, so that none is saved twice. PyTorch also merges
+// forward with backward nodes, but never a node that gradients need with one that they do not need.
 Result<PassResult> prepare_cut(Graph& graph, Compat compat, size_t num_forward_outputs, PassContext& context) {
   const auto forget = [&] {
     graph.prune_control();
@@ -166,9 +169,9 @@ Result<PassResult> prepare_cut(Graph& graph, Compat compat, size_t num_forward_o
   return compat == Compat::kTorch ? std::move(result) : with_gathers_merged(graph, false, std::move(result), context);
 }
 
-// Marks the nodes, which depend on no backward value, and puts them before backward, which stays one region for remat: all but
-// those whose data are written in between.
-void put_into_forward(Graph& graph, Facts& facts, const std::vector<NodeId>& nodes, PassResult& result) {
+// Marks the nodes, which depend on no backward value, as forward. Moves them before backward, which
+// stays one region for remat. A node stays if its data are written in between.
+void move_to_forward(Graph& graph, Facts& facts, const std::vector<NodeId>& nodes, PassResult& result) {
   if (nodes.empty()) return;
   IdMap<NodeId, bool> is_put(graph.num_ids(), false);
   for (const NodeId node : nodes) is_put[node] = true;
@@ -191,7 +194,8 @@ void put_into_forward(Graph& graph, Facts& facts, const std::vector<NodeId>& nod
   }
   for (const NodeId node : moved) graph.move_before(node, begin);
   for (const NodeId node : nodes) {
-    if (graph[node].phase == Phase::kBackward) strip_mark(graph, node);  // of backward nodes none counts
+    // Marks on backward nodes do not count.
+    if (graph[node].phase == Phase::kBackward) strip_mark(graph, node);
     graph[node].phase = Phase::kForward;
     graph[node].phase_markers = marker_bit(PhaseMarker::kIsForward);
   }
@@ -204,13 +208,14 @@ bool has_tags(const Graph& graph) {
   return std::any_of(nodes.begin(), nodes.end(), [&graph](NodeId node) { return wants_recompute(graph[node].tag); });
 }
 
-// Marks as forward's what forward makes wherever it stands (joint_halves()), for those who choose by phases what is saved.
+// Marks parts of forward (joint_halves()) as forward wherever they are, for choices that go by
+// phases.
 void put_parts_into_forward(Graph& graph, Facts& facts, const JointHalves& halves, PassResult& result) {
   std::vector<NodeId> parts;
   for (const NodeId node : graph.nodes()) {
     if (graph[node].runs() && facts.phases().is_backward(node) && !halves.in_backward[node]) parts.push_back(node);
   }
-  put_into_forward(graph, facts, parts, result);
+  move_to_forward(graph, facts, parts, result);
 }
 
 Result<PassResult> repeat_choice(Graph& graph, const PartitionOptions& options, PassContext& context) {
@@ -231,7 +236,7 @@ Result<PassResult> repeat_choice(Graph& graph, const PartitionOptions& options, 
   return with_gathers_merged(graph, true, std::move(result), context);
 }
 
-// The nodes whose mark has that verdict.
+// The nodes with a matching verdict on their mark.
 template <class Matches>
 std::vector<NodeId> marked_nodes(const Graph& graph, const Matches& matches) {
   std::vector<NodeId> found;
@@ -247,9 +252,9 @@ void warn_of_marks(const Graph& graph, const PartitionOptions& options, PassResu
   const std::vector<NodeId> unread =
       marked_nodes(graph, [](const TagVerdict& verdict) { return verdict.verdict == Verdict::kMoot; });
   if (options.mode == PartitionMode::kSaveAll && !unread.empty()) {
-    result.warn(graph, "marks-unread",
-                std::to_string(unread.size()) + (unread.size() == 1 ? " marked value is" : " marked values are") +
-                    " not saved, as backward does not read them, first " + quoted(graph, unread.front()));
+    result.remark(graph, "marks-unread",
+                  std::to_string(unread.size()) + (unread.size() == 1 ? " marked value is" : " marked values are") +
+                      " not saved, as backward does not read them, first " + quoted(graph, unread.front()));
   }
   const std::vector<NodeId> cut = marked_nodes(graph, [](const TagVerdict& verdict) {
     return verdict.verdict == Verdict::kOverridden && verdict.rule == TagRule::kCut;
@@ -275,7 +280,7 @@ void write_marks(Graph& graph, Facts& facts, const std::vector<NodeId>& saved, P
   }
 }
 
-// Backward gets what the mode does not save.
+// Recomputes in backward the values that the mode does not save.
 Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size_t num_forward_outputs,
                              PassContext& context) {
   const bool is_torch = options.compat == Compat::kTorch;
@@ -298,7 +303,7 @@ Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size
                                    : choose_min_cut(graph, facts, context);
   if (!choice.ok()) return std::move(choice).error();
   choice->decisions.copies_views = is_torch;
-  put_into_forward(graph, facts, choice->into_forward, result);
+  move_to_forward(graph, facts, choice->into_forward, result);
   Result<PassResult> recomputed = remat_as_decided(graph, std::move(choice->decisions), context, kPartition);
   if (!recomputed.ok()) return recomputed;
   result.merge(std::move(*recomputed));
@@ -306,12 +311,13 @@ Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size
   if (choice->num_unknown > 0) {
     result.warn(graph, "unknown-sizes",
                 std::to_string(choice->num_unknown) +
-                    " storages have sizes that are not known, and cost nothing in the cut: name symbols with --symbol");
+                    " storages have unknown sizes and cost nothing in the cut: give values of symbols with --symbol");
   }
   return is_torch ? std::move(prepared) : with_gathers_merged(graph, true, std::move(prepared), context);
 }
 
-// Tags and marks without a verdict are moot, and those of backward nodes, which go, are in the ledger.
+// Makes tags and marks without a verdict moot. Records tags of backward nodes, which are removed,
+// in the ledger.
 void judge_without_backward(Graph& graph, const PhaseMap& phases, const JointHalves& halves, PassResult& result) {
   const StringId pass = graph.module().intern(kPartition);
   const auto judge = [&](std::optional<TagVerdict>& verdict, Verdict word, TagRule rule) {
@@ -330,12 +336,12 @@ void judge_without_backward(Graph& graph, const PhaseMap& phases, const JointHal
   for (const NodeId value : marks.values) {
     std::optional<TagVerdict>& verdict = graph.mutable_extra(value).mark_verdict;
     if (verdict.has_value() && verdict->verdict == Verdict::kMoot) continue;
-    verdict.reset();  // what it was in the joint graph
+    verdict.reset();  // the verdict from the joint graph
     judge(verdict, Verdict::kMoot, TagRule::kNone);
   }
 }
 
-// Every rank runs the same passes, so that collectives that nobody reads any more are gone on all of them.
+// Removes unused collectives too: every rank runs the same passes, so all ranks remove them.
 Result<PassResult> keep_forward(Module& module, GraphId joint, PassContext& context, PassResult result) {
   Graph& graph = module.graph(joint);
   const Result<SplitPlan> plan = plan_split(graph, context.facts.of(graph), SplitFor::kInference);
@@ -351,7 +357,7 @@ Result<PassResult> keep_forward(Module& module, GraphId joint, PassContext& cont
   return result;
 }
 
-// What is wrong with options that do not go together; else empty.
+// The conflict between options; empty if there is no conflict.
 std::string_view without_effect(const PartitionOptions& options) {
   const bool is_for_inference = options.mode == PartitionMode::kInference;
   if (is_for_inference && options.mark_saved) {
@@ -386,14 +392,14 @@ Result<PassResult> partition(Module& module, const PartitionOptions& options, Pa
         std::string("prefer-recompute=") + (saves ? "save is now spelled loses" : "recompute is now spelled wins"));
   }
   if (is_for_inference && module.main().kind == GraphKind::kInference) {
-    result.warn(module.main(), "partitioned", "nothing to do: there is no backward");
+    result.remark(module.main(), "partitioned", "nothing to do: there is no backward");
     return result;
   }
   const Result<Joint> joint = find_joint(module, context);
   if (!joint.ok()) return joint.error();
   if (!joint->graph.is_valid()) {
-    result.warn(module.main(), "partitioned",
-                "nothing to do: backward is a graph of its own (join makes one graph of both)");
+    result.remark(module.main(), "partitioned",
+                  "nothing to do: backward is a graph of its own (join makes one graph of both)");
     return result;
   }
   Graph& graph = module.graph(joint->graph);
@@ -404,7 +410,8 @@ Result<PassResult> partition(Module& module, const PartitionOptions& options, Pa
     facts.forget();
   }
   if (is_for_inference) return keep_forward(module, joint->graph, context, std::move(result));
-  // Copies that remat makes read no more than their originals, so that what can be cut now can be cut then.
+  // Copies made by remat read no more than their originals, so a graph that can be cut now can be
+  // cut after remat.
   Result<SplitPlan> plan = plan_split(graph, facts, SplitFor::kTraining);
   if (!plan.ok()) return plan.error();
   PassResult changes;

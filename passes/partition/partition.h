@@ -33,15 +33,15 @@ struct PartitionOptions {
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("mode", self.mode,
-          "What forward saves. default: everything backward reads, except values tagged for recompute (PyTorch's "
-          "default_partition). min-cut: the fewest bytes that need no costly recompute. save-all: the marked values "
-          "(mark-saved); unmarked values are recomputed, except symbols and MUST_SAVE. inference: nothing; backward is "
-          "removed.");
+          "The values that forward saves. default: everything backward reads, except values tagged for recompute "
+          "(PyTorch's default_partition). min-cut: the fewest bytes that need no costly recompute. save-all: the "
+          "marked values (mark-saved); unmarked values are recomputed, except symbols and MUST_SAVE. inference: "
+          "nothing; backward is removed.");
     field("compat", self.compat,
           "Which partitioner decides in modes default and min-cut: fxopt's, or PyTorch 2.15's (torch), which ignores "
           "marks (min-cut runs dce and cse first, as PyTorch does).");
     field("prefer-recompute", self.prefer_recompute,
-          "For save-all: what becomes of a marked value tagged PREFER_RECOMPUTE. wins: it is recomputed; loses: it is "
+          "For save-all: how to treat a marked value tagged PREFER_RECOMPUTE. wins: it is recomputed; loses: it is "
           "saved.");
     field("mark-saved", self.mark_saved,
           "Mark saved values (custom.ap_must_save), so that a second compilation saves the same ones.");
@@ -49,30 +49,37 @@ struct PartitionOptions {
   }
 };
 
-// Makes a forward and a backward graph of a joint graph, with the calling convention of AOTAutograd:
+// Splits a joint graph into a forward and a backward graph, with the calling convention of
+// AOTAutograd:
 //
 //   forward   (primals) -> (forward outputs, saved tensors, saved objects, saved symbols)
 //   backward  (saved symbols, saved tensors, saved objects, tangents) -> (gradients)
 //
-// What the tags, or the minimal cut, say to compute again is copied into backward as remat does it (passes/recompute/remat.h),
-// with its counters, verdicts and errors; forward keeps the original only where something of forward reads it. Backward is
-// ordered as autograd runs it, or stays as it is where that has the lower peak (backward_order.h); with compat=torch always as
-// autograd runs it, but with mode=default and no tags, where it stays. A graph that is partitioned already stays, with the
+// Values that the tags or the minimal cut recompute are copied into backward as by remat
+// (passes/recompute/remat.h), with its counters, verdicts and errors. Forward keeps the original
+// only if forward uses it. Backward is put into autograd's order, unless its present order has the
+// lower peak (backward_order.h). With compat=torch it always gets autograd's order, except that
+// mode=default without tags keeps its order. A graph that is already partitioned stays, with the
 // remark `partitioned`.
 //
-// inference leaves forward alone, as a graph of the kind inference, and takes out what forward made for backward: values nobody
-// reads any more, collectives among them. All inputs of forward stay, and so do its effects: writes, draws and assertions.
+// inference keeps only forward, as a graph of kind inference. It removes values that forward made
+// only for backward, including collectives. All inputs of forward stay, and so do its writes, draws
+// and assertions.
 //
-// min-cut begins with dce and cse, as PyTorch's does. It chooses by choice.h, and so does default with compat=torch. By
-// compat=torch's minimal cut what is marked backward and depends on no tangent goes into forward where the cut lies after it.
+// min-cut starts with dce and cse, as PyTorch does. min-cut, and default with compat=torch, choose
+// by choice.h. With compat=torch, min-cut moves nodes that are marked backward but depend on no
+// tangent into forward if the cut comes after them.
 //
-// Counters: those of remat (inference: of dce); saved (tensors and objects), saved-symbols, graphs, reordered; tangents
-// (inferred, where the file gives no roles); of min-cut those of dce and cse, and into-forward;
-// of min-cut and save-all gathers-merged (gathers.h), with the note gathers-apart. Notes: cut (what the cut costs:
-// bytes; with compat=torch PyTorch's weights). Warnings: partitioned, unknown-sizes; of save-all marks-lost and
-// marks-unread; of compat=torch marks-overridden.
-// Errors: those of remat, of plan_split() and of SaveNetwork::solve(); kUnsupportedGraph where no graph, or more than one, is
-// joint, or others stand beside it; kBadOptionValue for options that do not go together.
+// Counters: those of remat (inference: those of dce); saved (tensors and objects), saved-symbols,
+// graphs, reordered; tangents (inferred, if the file gives no roles). min-cut also has those of dce
+// and cse, and into-forward. min-cut and save-all also have gathers-merged (gathers.h), with the
+// note gathers-apart. Notes: cut (the cost of the cut: bytes; with compat=torch PyTorch's weights).
+// Warnings: unknown-sizes; for save-all marks-lost; for compat=torch marks-overridden. Remarks:
+// partitioned; for save-all marks-unread.
+//
+// Errors: those of remat, of plan_split() and of SaveNetwork::solve(). kUnsupportedGraph if no
+// graph, or more than one, is joint, or if the module has forward or backward graphs beside it.
+// kBadOptionValue for options that exclude each other.
 // O(nodes + edges + copies log copies), and min_cut() a bounded number of times.
 Result<PassResult> partition(Module& module, const PartitionOptions& options, PassContext& context);
 

@@ -8,10 +8,11 @@
 
 namespace fxopt {
 
-// The node's name as errors give it: '%mm'.
+// The node's name as in error messages: '%mm'.
 inline std::string quoted(const Graph& graph, NodeId node) { return "'%" + std::string(graph.name_of(node)) + "'"; }
 
-// That a graph cannot be cut or joined, at that node; at the output, where it is of the whole graph. kUnsupportedGraph.
+// kUnsupportedGraph for a graph that cannot be cut or joined, at that node; an invalid node means
+// the whole graph, and the error names its output.
 inline Error refused(const Graph& graph, NodeId node, std::string message, std::string hint) {
   Error error{ErrorCode::kUnsupportedGraph, std::move(message), std::move(hint), {}};
   error.where.graph = graph.module().text(graph.name());

@@ -1,4 +1,4 @@
-// Saves what a first partition marked (ir/step/marks.h), and nothing else.
+// Saves exactly the values that a first partition marked (ir/step/marks.h).
 
 #include <algorithm>
 #include <string>
@@ -13,7 +13,8 @@
 namespace fxopt {
 namespace {
 
-// Backward nodes may carry the marks of forward nodes, but not a mark that no forward node carries: that value cannot be saved.
+// Backward nodes may carry the marks of forward nodes. A mark that no forward node carries is an
+// error, as that value cannot be saved.
 std::optional<Error> check(const Graph& graph, const MarkMap& marks) {
   if (marks.in_backward_alone.is_valid()) {
     const NodeId node = marks.in_backward_alone;
@@ -25,9 +26,9 @@ std::optional<Error> check(const Graph& graph, const MarkMap& marks) {
   const std::vector<ErasedNode>& ledger = graph.module().erased;
   const bool had_marks = std::any_of(ledger.begin(), ledger.end(), [](const ErasedNode& each) { return each.is_mark; });
   if (!marks.values.empty() || had_marks) return std::nullopt;
-  if (marks.without_part.is_valid()) {
-    return refused(graph, marks.without_part,
-                   quoted(graph, marks.without_part) +
+  if (marks.without_getitem.is_valid()) {
+    return refused(graph, marks.without_getitem,
+                   quoted(graph, marks.without_getitem) +
                        " carries ap_must_save for results that no getitem reads, and no other forward value "
                        "is marked",
                    "the marks belong to another graph: use those of this model's first compilation");

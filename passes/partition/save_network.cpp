@@ -30,10 +30,9 @@ Result<SaveNetwork::Cut> SaveNetwork::solve() const {
       if (!first.is_valid()) first = node;
       way += std::string(way.empty() ? "" : " -> ") + quoted(graph_, node);
     }
-    return refused(
-        graph_, first, "backward needs what can neither be saved nor computed again: " + way,
-        "a call of several parts is saved by its parts (operator.getitem); what draws, writes or waits is not "
-        "computed again");
+    return refused(graph_, first, "backward needs a value that can be neither saved nor recomputed: " + way,
+                   "save the results of the call (operator.getitem), not the call; a call that draws random numbers, "
+                   "writes memory or waits is not recomputed");
   }
   Cut cut;
   cut.cost = *found->value;

@@ -9,21 +9,22 @@
 
 namespace fxopt {
 
-// What forward saves for backward, as a minimal cut. Each value is two vertices with an arc between them, whose capacity is
-// what saving it costs: what lies before the arc is computed by forward alone, what lies after it again by backward.
+// The choice of saved values as a minimal cut. Each value is two vertices with an arc between them,
+// whose capacity is the cost of saving the value. Forward alone computes values before the cut;
+// backward recomputes values after it.
 //
-//   source -> in      backward must not compute it again
-//   in     -> sink    backward must compute it, by itself or again
+//   source -> in      backward must not recompute it
+//   in     -> sink    backward must compute or recompute it
 //   in     -> out     the cost of saving it
-//   out    -> in      of each of its readers
-//   out    -> sink    backward must have it, saved or computed again
+//   out    -> in      of each of its consumers
+//   out    -> sink    backward must have it, saved or recomputed
 //
-// Who decides which of these a value gets is another matter (choice.h).
+// The chooser decides which arcs a value gets (choice.h).
 class SaveNetwork {
  public:
-  static constexpr int64_t kNever = Arc::kNoLimit;  // the cost of what cannot be saved
+  static constexpr int64_t kNever = Arc::kNoLimit;  // the cost of a value that cannot be saved
 
-  // Of values of this graph, which is kept by reference.
+  // For values of this graph, which is kept by reference.
   explicit SaveNetwork(const Graph& graph);
 
   void save_for(NodeId value, int64_t cost) { add(in(value), out(value), cost); }
@@ -34,10 +35,11 @@ class SaveNetwork {
 
   struct Cut {
     int64_t cost = 0;
-    IdMap<NodeId, bool> is_after;  // computed again by backward where it is needed
+    IdMap<NodeId, bool> is_after;  // recomputed by backward if needed there
   };
-  // Of the cheapest choices the one that saves the latest values. Errors: those of min_cut(); kUnsupportedGraph, naming the
-  // nodes on the way, where a value can neither be saved nor computed again.
+  // Among the cheapest choices, takes the one that saves the latest values. Errors: those of
+  // min_cut(). kUnsupportedGraph, naming the nodes on the path, if a value can be neither saved nor
+  // recomputed.
   Result<Cut> solve() const;
 
  private:

@@ -46,7 +46,7 @@ class Planner {
  private:
   static bool is_object(ValueKind kind) { return kind != ValueKind::kTensor && kind != ValueKind::kAbsent; }
 
-  // Attributes go where they are read, to forward where nobody reads them.
+  // Puts each attribute into the halves that read it; into forward if it is unused.
   void sort_calls() {
     IdMap<NodeId, bool> in_forward(graph_.num_ids(), false), in_backward(graph_.num_ids(), false);
     for (const NodeId node : graph_.nodes()) {
@@ -75,9 +75,9 @@ class Planner {
       is_saved_[input] = true;
       if (!holds_others(graph_, input)) return;
       error = refused(graph_, input,
-                      quoted(graph_, input) + " is a value of several parts, and " + quoted(graph_, reader) +
+                      quoted(graph_, input) + " holds several results, and " + quoted(graph_, reader) +
                           " of backward reads it as a whole",
-                      "let backward read its parts (operator.getitem), which can be saved");
+                      "let backward read its results (operator.getitem), which can be saved");
     };
     for (const NodeId node : plan_.backward) graph_.for_each_input(node, [&](NodeId input) { read(input, node); });
     for (size_t i = halves_.num_forward_outputs; i < halves_.leaves.size(); ++i) {
@@ -89,31 +89,31 @@ class Planner {
   std::optional<Error> check_outputs() const {
     for (size_t i = 0; i < halves_.num_forward_outputs; ++i) {
       if (!halves_.leaves[i].is_valid() || !halves_.in_backward[halves_.leaves[i]]) continue;
-      return refused(
-          graph_, halves_.leaves[i],
-          "output " + std::to_string(i) + " is one of forward, and depends on a tangent or is marked backward",
-          "forward outputs come first, then gradients; num_forward_outputs of the graph says how many");
+      return refused(graph_, halves_.leaves[i],
+                     "forward output " + std::to_string(i) + " depends on a tangent or is marked backward",
+                     "forward outputs come first, then gradients; num_forward_outputs of the graph is their number");
     }
     for (size_t i = halves_.num_forward_outputs; i < halves_.leaves.size(); ++i) {
       const OutputRole role = i < graph_.outputs.size() ? graph_.outputs[i].role : OutputRole::kUnspecified;
       if (role != OutputRole::kUser && role != OutputRole::kLoss && role != OutputRole::kMutation) continue;
       return refused(graph_, halves_.leaves[i].is_valid() ? halves_.leaves[i] : graph_.output(),
                      "output " + std::to_string(i) + " has the role " + std::string(name_of(role)) +
-                         " and stands after the first gradient",
-                     "forward outputs come first; num_forward_outputs of the graph says how many");
+                         " but comes after the first gradient",
+                     "forward outputs come first; num_forward_outputs of the graph is their number");
     }
     return std::nullopt;
   }
 
-  // Roles and phases that a joint graph does not have, and what is marked forward and reads a tangent.
+  // Rejects roles and phases that a joint graph must not have, and forward nodes that read a
+  // tangent.
   std::optional<Error> check_nodes() const {
     for (const NodeId node : graph_.nodes()) {
       if (recorded_role(graph_, node) == InputRole::kSavedValue) {
-        return refused(graph_, node, quoted(graph_, node) + " is a saved value, which a joint graph does not take",
-                       "partition takes the graph before it was cut");
+        return refused(graph_, node, quoted(graph_, node) + " is a saved value, which is no input of a joint graph",
+                       "partition the graph before it is cut");
       }
       if (graph_[node].runs() && graph_[node].phase == Phase::kOptimizer) {
-        return refused(graph_, node, quoted(graph_, node) + " is of the optimizer, which runs after backward",
+        return refused(graph_, node, quoted(graph_, node) + " belongs to the optimizer, which runs after backward",
                        "partition takes joint graphs of forward and backward");
       }
     }
@@ -121,15 +121,16 @@ class Planner {
     for (const NodeId node : plan_.forward) {
       graph_.for_each_input(node, [&](NodeId input) {
         if (!halves_.in_backward[input] || error.has_value()) return;
-        error = refused(graph_, node,
-                        quoted(graph_, node) + " is of forward, and reads " + quoted(graph_, input) + " of backward",
-                        "its phase is marked, or inferred, wrong: what depends on a tangent is of backward");
+        error =
+            refused(graph_, node,
+                    quoted(graph_, node) + " belongs to forward, but reads " + quoted(graph_, input) + " of backward",
+                    "its phase is wrongly marked or inferred: a node that depends on a tangent is backward");
       });
     }
     return error;
   }
 
-  // The parts of a tensor subclass stay together, in their order.
+  // Checks that the parts of each tensor subclass stay together, in order.
   std::optional<Error> check_layouts() {
     IdMap<NodeId, int64_t> primal(graph_.num_ids(), -1), arriving(graph_.num_ids(), -1);
     for (size_t i = 0; i < halves_.primals.size(); ++i) primal[halves_.primals[i]] = static_cast<int64_t>(i);
@@ -153,9 +154,9 @@ class Planner {
       }
       if (!is_whole) {
         return refused(graph_, graph_.output(),
-                       "parts of one tensor subclass (" + std::string(graph_.module().text(layout.type)) +
+                       "the parts of one tensor subclass (" + std::string(graph_.module().text(layout.type)) +
                            ") would be in both graphs, or apart",
-                       "the inputs and outputs of each half come together in AOTAutograd's joint graphs");
+                       "in AOTAutograd's joint graphs, the inputs and outputs of each half come together");
       }
       plan_.layouts.push_back(place);
     }
@@ -179,10 +180,10 @@ class Planner {
     const std::optional<DependenceMap::Violation> found = facts_.dependences().violation(order);
     if (!found.has_value()) return std::nullopt;
     return refused(graph_, found->node,
-                   quoted(graph_, found->node) + " is of forward and must stay after " +
+                   quoted(graph_, found->node) + " belongs to forward, but must stay after " +
                        quoted(graph_, found->dependence.on) + " of backward (" +
                        std::string(name_of(found->dependence.why)) + ")",
-                   "what forward does after backward has begun cannot be in a graph that ends before it");
+                   "forward ends before backward starts, so no forward node may come after a backward node");
   }
 
   // The runtime writes between the two graphs.
@@ -195,8 +196,8 @@ class Planner {
                    "let backward read a copy that forward makes (aten.clone.default)");
   }
 
-  // As PyTorch has them: first those that are a symbol, be it that only sizes of backward's inputs hold it; then what is
-  // calculated from symbols.
+  // Orders saved symbols as PyTorch does: first nodes that are a symbol, even if only sizes of
+  // backward's inputs contain it, then values computed from symbols.
   void sort_symbols() {
     const Module& module = graph_.module();
     for (const Symbol& symbol : module.symbols) {
@@ -209,7 +210,7 @@ class Planner {
       if (name.is_valid()) known.insert(name);
       (name.is_valid() ? bindings : calculated).push_back(node);
     }
-    HashMap<StringId, NodeId> bound;  // by symbol: the first node of forward that is it
+    HashMap<StringId, NodeId> bound;  // by symbol: the first forward node with that value
     for (const std::vector<NodeId>* nodes : {&halves_.primals, &plan_.forward}) {
       for (const NodeId node : *nodes) {
         if (const StringId name = symbol_of(node); name.is_valid()) bound.emplace(name, node);
@@ -228,8 +229,8 @@ class Planner {
     plan_.saved_symbols = std::move(bindings);
     plan_.saved_symbols.insert(plan_.saved_symbols.end(), calculated.begin(), calculated.end());
   }
-  // The symbol that the node brings into the graph: of an input, or of a call by which its size is known at run time. Invalid for
-  // what is calculated, the size of a tensor among it.
+  // The symbol that the node brings into the graph: an input, or a call with a size known only at
+  // run time. Invalid for a computed value, such as the size of a tensor.
   StringId symbol_of(NodeId node) const {
     const Value& value = graph_.value(node);
     if (value.kind != ValueKind::kSymbolic) return StringId();
@@ -238,7 +239,7 @@ class Planner {
     const bool is_brought = graph_[node].kind == NodeKind::kPlaceholder || unbacked_.contains(expr.name);
     return is_symbol && is_brought ? expr.name : StringId();
   }
-  // Those that were not asked for before.
+  // The symbols in the node's value, without those returned by earlier calls.
   std::vector<StringId> symbols_in(NodeId node) {
     const Module& module = graph_.module();
     std::vector<StringId> names;
@@ -262,14 +263,15 @@ class Planner {
   Facts& facts_;
   IdMap<NodeId, bool> is_saved_;
   std::vector<NodeId> objects_;
-  HashSet<StringId> unbacked_;  // symbols that are known at run time
+  HashSet<StringId> unbacked_;  // symbols known only at run time
   HashSet<ExprId> seen_exprs_;
   HashSet<DimsId> seen_dims_;
   SplitPlan plan_;
   JointHalves& halves_ = plan_.halves;
 };
 
-// Parts of tensor subclasses go to the graph that has them; nullptr: it is not made.
+// Gives each layout of tensor subclasses to the graph that has its parts. A null `backward` is not
+// made.
 void divide(const Graph& from, const SplitPlan& plan, Graph& forward, Graph* backward) {
   for (size_t i = 0; i < from.subclasses.size(); ++i) {
     const auto [is_forward, first] = plan.layouts[i];
@@ -283,7 +285,7 @@ void divide(const Graph& from, const SplitPlan& plan, Graph& forward, Graph* bac
   }
 }
 
-// Nothing is lost: what no node names goes with forward.
+// Adds attributes that no node names to forward, so that none is lost.
 void add_unread_attributes(const Graph& from, Graph& forward, const Graph& backward) {
   HashSet<StringId> placed;
   for (const Graph* graph : {static_cast<const Graph*>(&forward), &backward}) {
@@ -294,8 +296,9 @@ void add_unread_attributes(const Graph& from, Graph& forward, const Graph& backw
   }
 }
 
-// What is kept beside the graphs and names the one that is cut: symbols, owners of subgraphs, origins. They go to the first of
-// the graphs made of it that has what they name; to the first of all where none has.
+// Renames the cut graph in records outside of the graphs: symbols, owners of subgraphs, origins.
+// Each record then names the first new graph that contains the named object, or the first new
+// graph.
 void rename_records(Module& module, StringId old, const std::vector<const Graph*>& made) {
   const auto first = [&](auto&& has) {
     const auto found = std::find_if(made.begin(), made.end(), [&](const Graph* graph) { return has(*graph); });
@@ -324,7 +327,7 @@ void rename_records(Module& module, StringId old, const std::vector<const Graph*
   rename_in_records(module, old, [&](uint64_t uid) { return first_with(uids, uid); });
 }
 
-// Runs of these in place of the one run of the joint graph.
+// Records runs of the new graphs in place of the joint graph's run.
 void record_runs(Module& module, const std::vector<const Graph*>& made) {
   const std::vector<Invocation> known = std::exchange(module.invocations, {});
   for (const Graph* graph : made) {
@@ -351,7 +354,7 @@ void move_forward(const Graph& graph, const SplitPlan& plan, Transplant& forward
   for (const std::vector<NodeId>* nodes : {&plan.halves.primals, &plan.forward}) {
     for (const NodeId node : *nodes) forward.move(node);
   }
-  for (size_t i = 0; i < plan.halves.num_forward_outputs; ++i) forward.give_back(i);
+  for (size_t i = 0; i < plan.halves.num_forward_outputs; ++i) forward.return_leaf(i);
   forward.graph().num_forward_outputs = static_cast<int64_t>(plan.halves.num_forward_outputs);
   forward.graph().unknown = graph.unknown;
 }
@@ -370,7 +373,7 @@ GraphId split(Module& module, GraphId id, const SplitPlan& plan, PassResult& res
 
   move_forward(graph, plan, forward);
   for (const std::vector<NodeId>* nodes : {&plan.saved, &plan.saved_symbols}) {
-    for (const NodeId node : *nodes) forward.give_saved(node);
+    for (const NodeId node : *nodes) forward.return_saved(node);
   }
   forward.finish(true);
 
@@ -383,7 +386,7 @@ GraphId split(Module& module, GraphId id, const SplitPlan& plan, PassResult& res
     const bool is_in_both = graph[node].kind == NodeKind::kGetAttr && forward.graph().find(graph[node].name).is_valid();
     is_in_both ? backward.copy(node, graph.name_of(node)) : backward.move(node);
   }
-  for (size_t i = count; i < backward.num_leaves(); ++i) backward.give_back(i);
+  for (size_t i = count; i < backward.num_leaves(); ++i) backward.return_leaf(i);
   backward.finish(!graph.outputs.empty());
 
   add_unread_attributes(graph, forward.graph(), backward.graph());

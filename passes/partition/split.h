@@ -10,18 +10,20 @@
 #include "ir/step/halves.h"
 #include "passes/pass/pass.h"
 
-// A joint graph as two: what a partitioner does once it is decided what is saved.
+// Cuts a joint graph in two, after a partitioner has decided what to save.
 
 namespace fxopt {
 
-// What each of the two graphs gets, and what forward hands to backward. Decided on a graph that does not change.
+// The contents of the two graphs, and the values that forward hands to backward. Planned on an
+// unchanged graph.
 struct SplitPlan {
   JointHalves halves;
-  std::vector<NodeId> forward, backward;  // calls and attributes, in their order
-  // What forward returns besides, in this order, each part as it comes in forward.
-  std::vector<NodeId> saved;          // tensors, then objects that are no tensors
-  std::vector<NodeId> saved_symbols;  // those that backward reads, and those that sizes of its inputs hold
-  // Where the parts of each tensor subclass go: their first place among primals or arriving, among outputs of each graph.
+  std::vector<NodeId> forward, backward;  // calls and attributes, in schedule order
+  // Further outputs of forward, in this order; each list is in forward's order.
+  std::vector<NodeId> saved;          // tensors, then objects that are not tensors
+  std::vector<NodeId> saved_symbols;  // those that backward reads, and those in sizes of its inputs
+  // Place of the first part of each tensor subclass, among primals, arriving inputs or the outputs
+  // of its graph.
   struct LayoutPlace {
     bool is_forward = false;
     int64_t first = 0;
@@ -29,27 +31,34 @@ struct SplitPlan {
   std::vector<LayoutPlace> layouts;
 };
 
-// What is to be made of the graph.
+// The graphs to make from the joint graph.
 enum class SplitFor : uint8_t {
   kTraining,   // both halves
-  kInference,  // forward, which saves nothing
+  kInference,  // forward only, which saves nothing
 };
 
-// Of a value with several parts, parts are saved; attributes are read again by both.
+// A value with several results is saved as its results. Both halves read attributes themselves.
 //
-// Errors: kUnsupportedGraph: a call marked forward that reads a tangent; one of the optimizer; a forward output that depends on
-// a tangent; a node of forward that must stay after one of backward (DependenceMap::violation): a draw after a draw, a write to
-// what backward reads before it; a tensor subclass with parts in both graphs. For training also a value of several parts that
-// backward reads as a whole, and an input on memory that the runtime writes in between. O(nodes + edges + dependences).
+// Errors: kUnsupportedGraph for
+// - a call marked forward that reads a tangent;
+// - a call of the optimizer;
+// - a forward output that depends on a tangent;
+// - a forward node that must stay after a backward node (DependenceMap::violation): a draw after a
+//   draw, a write to memory that backward reads before it;
+// - a tensor subclass with parts in both graphs;
+// - for training, a value with several results that backward reads as a whole, and an input on
+//   memory that the runtime writes in between.
+// O(nodes + edges + dependences).
 Result<SplitPlan> plan_split(const Graph& graph, Facts& facts, SplitFor what);
 
-// Puts graphs `forward` and `backward` where `graph` is, and writes how they are bound as the module's invocations. Nodes
-// keep their names and uids. What is saved is an output of role saved_value and an input of that role with
-// saved_from_output. Gives backward. Counters: saved, saved-symbols, graphs. O(nodes + edges).
+// Replaces `graph` by graphs `forward` and `backward`, and records their bindings as the module's
+// invocations. Nodes keep their names and uids. A saved value is an output of role saved_value, and
+// an input of that role with saved_from_output. Returns backward. Counters: saved, saved-symbols,
+// graphs. O(nodes + edges).
 GraphId split(Module& module, GraphId graph, const SplitPlan& plan, PassResult& result);
 
-// Puts a graph `forward` of the kind inference where `graph` is: what forward does, also for backward alone, which is gone.
-// Counters: graphs. O(nodes + edges).
+// Replaces `graph` by a graph `forward` of kind inference: all of forward, including the parts that
+// served only the removed backward. Counters: graphs. O(nodes + edges).
 GraphId extract_forward(Module& module, GraphId graph, const SplitPlan& plan, PassResult& result);
 
 }  // namespace fxopt

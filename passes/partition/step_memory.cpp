@@ -33,8 +33,8 @@ StepMemory::StepMemory(const Graph& graph, const PhaseMap& phases, const Storage
 
 StepMemory::Profile StepMemory::profile(const IdMap<NodeId, bool>& is_again) const {
   Profile profile;
-  IdMap<NodeId, uint32_t> copied(graph_.num_ids(), kNever);  // where
-  // By storage: the last reader of the original or of what backward makes; of the copy.
+  IdMap<NodeId, uint32_t> copied(graph_.num_ids(), kNever);  // place of the copy
+  // By storage: the last reader of the original or of a backward result; that of the copy.
   IdMap<BufferId, uint32_t> last(storages_.num_buffers(), kNever), last_of_copy(storages_.num_buffers(), kNever);
   const auto read = [&](NodeId value, uint32_t place) {
     for (const BufferId id : storages_.buffers(value)) {

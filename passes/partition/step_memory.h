@@ -10,26 +10,27 @@
 
 namespace fxopt {
 
-// What is live while forward and then backward run, when backward computes some values of forward again right before the first
-// node that needs them: bytes of what the nodes make and of copies, each until its last reader. What the caller brings is left out.
+// Live memory while forward and then backward run, if backward recomputes some forward values
+// directly before the first node that needs them. Counts bytes of results and of copies, each until
+// its last consumer. Leaves out the caller's memory.
 class StepMemory {
  public:
-  // `bytes_of` a storage; asked once for each. Refers to what it is given.
+  // `bytes_of` a storage is called once per storage. Keeps references to the arguments.
   StepMemory(const Graph& graph, const PhaseMap& phases, const StorageMap& storages,
              const std::function<int64_t(BufferId)>& bytes_of);
 
   struct Copy {
-    NodeId node;                   // that is computed again
-    uint32_t first = 0, last = 0;  // places in the step between which its storages live
+    NodeId node;                   // the recomputed node
+    uint32_t first = 0, last = 0;  // places in the step between which its storages are live
     int64_t bytes = 0;
   };
   struct Profile {
     int64_t peak = 0;
-    uint32_t place = 0;        // in the step, where the peak is first reached
-    std::vector<Copy> copies;  // in the order they are made
+    uint32_t place = 0;        // in the step, at which the peak is first reached
+    std::vector<Copy> copies;  // in the order of their creation
   };
   uint32_t num_places_of_backward() const { return static_cast<uint32_t>(order_.size()) - first_of_backward_; }
-  // Of a step whose backward computes again what `is_again` says of forward values. O(nodes + edges).
+  // Profiles a step whose backward recomputes the forward values in `is_again`. O(nodes + edges).
   Profile profile(const IdMap<NodeId, bool>& is_again) const;
 
  private:

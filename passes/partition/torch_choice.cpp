@@ -1,10 +1,10 @@
-// PyTorch's partitioners (torch/_functorch/partitioners.py, 2.15): default_partition, and the minimal cut (classify_nodes,
-// solve_min_cut), in linear time where the original searches:
+// PyTorch's partitioners (torch/_functorch/partitioners.py, 2.15): default_partition, and the
+// minimal cut (classify_nodes, solve_min_cut). Takes linear time where the original searches:
 //
-//   is_materialized_backwards   a search through views from each node         -> one sweep from the end
-//   find_first_unfusible        a heap from each node's users                 -> one sweep from the end
+//   is_materialized_backwards   a search through views from each node   -> one sweep from the end
+//   find_first_unfusible        a heap from each node's users           -> one sweep from the end
 //
-// Names in comments are those of the original.
+// Comments use the names of the original.
 
 #include <algorithm>
 #include <cmath>
@@ -26,7 +26,8 @@
 namespace fxopt {
 namespace {
 
-// The originals ask nothing about writes, for their graphs are functional, and give draws a state of their own.
+// The originals ignore writes, as their graphs are functional, and give draws their own random
+// state.
 void save_unrepeatable(const Graph& graph, EffectMap& effects, NodeId node, bool is_forward, TagDecisions& decisions) {
   const std::string_view reason = why_unrepeatable(graph, node, effects);
   if (reason.empty()) return;
@@ -38,12 +39,12 @@ void save_unrepeatable(const Graph& graph, EffectMap& effects, NodeId node, bool
   decisions.of[node].rule = TagRule::kUnrepeatable;
   if (is_forward) {
     decisions.remarks.push_back(
-        {node, "unrepeatable", "saved where PyTorch computes it again: it " + std::string(reason)});
+        {node, "unrepeatable", "saved, although PyTorch recomputes it: it " + std::string(reason)});
   }
 }
 
-// Not tagged for recompute, and not saved all the same: what is of a checkpoint region, and read by nothing outside of forward but
-// for its size.
+// True for a node of a checkpoint region that is not tagged for recompute but is not saved:
+// backward and the output read at most its size.
 bool goes_with_its_region(const Graph& graph, const PhaseMap& phases, NodeId node) {
   if (graph[node].tag == Tag::kMustSave || !region_key(graph, node, TagRules::kTorch).exists) return false;
   bool is_read = false;
@@ -54,7 +55,7 @@ bool goes_with_its_region(const Graph& graph, const PhaseMap& phases, NodeId nod
   return !is_read;
 }
 
-constexpr int64_t kFar = 1'000'000'000;  // dist_from_bw of what backward does not need
+constexpr int64_t kFar = 1'000'000'000;  // dist_from_bw of a node that backward does not need
 constexpr uint32_t kNowhere = std::numeric_limits<uint32_t>::max();
 
 class TorchChooser {
@@ -102,7 +103,7 @@ class TorchChooser {
     if (is_copied) save_unrepeatable(graph_, effects_, node, !phases_.is_backward(node), decisions_);
   }
 
-  // What forward computes for what it saves, all the way back.
+  // The nodes that forward computes for its saved values, with all their operands.
   std::vector<NodeId> find_into_forward() const {
     std::vector<NodeId> found;
     IdMap<NodeId, bool> is_read(graph_.num_ids(), false);
@@ -115,7 +116,8 @@ class TorchChooser {
     return found;
   }
 
-  // optimization_hint(fallback=4096): of a symbol without a value 4096, within its range.
+  // optimization_hint(fallback=4096): a symbol without a value counts as 4096, clamped to its
+  // range.
   static SymbolValues sizes_of_symbols(const Module& module, const SymbolValues& given) {
     SymbolValues values = symbol_values(module, given);
     for (const Symbol& symbol : module.symbols) {
@@ -126,7 +128,7 @@ class TorchChooser {
     return values;
   }
 
-  // -- what the original asks of a node
+  // -- predicates of the original
 
   bool is_fusible_op(NodeId node) const {
     return graph_[node].is_call() &&
@@ -145,7 +147,7 @@ class TorchChooser {
     return is_fusible_op(a) && is_fusible_op(b);
   }
 
-  // By tag, region boundaries taken out.
+  // By tag, except at region boundaries.
   bool must_recompute(NodeId node) const { return decisions_.of.get(node).recompute; }
 
   bool is_collective(NodeId node) const {
@@ -161,7 +163,7 @@ class TorchChooser {
            (graph_[node].has(PhaseMarker::kIsBackward) && is_mutable(node));
   }
 
-  // Bytes; of symbols 1, of what nothing is recorded 0.
+  // Bytes. Symbols count as 1, nodes without a recorded value as 0.
   int64_t size_of(NodeId node) const {
     const Value& value = graph_.value(node);
     if (value.kind == ValueKind::kSymbolic || value.kind == ValueKind::kScalar) return 1;
@@ -198,7 +200,7 @@ class TorchChooser {
     for (size_t i = num_forward_outputs_; i < leaves_.size(); ++i) {
       if (leaves_[i].is_valid()) required_bw_[leaves_[i]] = true;
     }
-    // What forward keeps after dead code is gone.
+    // The nodes that forward keeps after dead-code elimination.
     required_fw_ = IdMap<NodeId, bool>(n, false);
     for (size_t i = 0; i < num_forward_outputs_ && i < leaves_.size(); ++i) {
       if (leaves_[i].is_valid()) required_fw_[leaves_[i]] = true;
@@ -218,7 +220,7 @@ class TorchChooser {
     }
   }
 
-  // A draw of backward stays there, as under Dynamo, where draws do not count as impure.
+  // A draw of backward stays in backward, as under Dynamo, where draws do not count as impure.
   bool is_impure(NodeId node) {
     if (!graph_[node].is_call()) return false;
     constexpr Effect kImpure = Effect::kMutates | Effect::kWaits | Effect::kAsserts | Effect::kBarrier;
@@ -245,8 +247,8 @@ class TorchChooser {
     for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) visit(graph_.use(use).user);
   }
 
-  // is_materialized_backwards of each node that is no view: a reader outside of forward, of the node or of a view of it, that
-  // is not fused.
+  // is_materialized_backwards for each node that is not a view: a user outside of forward, of the
+  // node or of a view of it, that is not fused.
   void find_materialized() {
     read_unfused_ = IdMap<NodeId, bool>(graph_.num_ids(), false);
     for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
@@ -259,7 +261,7 @@ class TorchChooser {
     }
   }
 
-  // force_save_bw_mutation_src: the copies that the graph ends with.
+  // force_save_bw_mutation_src: handles the copies at the end of the graph.
   void force_sources_of_mutations() {
     is_forced_ = IdMap<NodeId, bool>(graph_.num_ids(), false);
     IdMap<NodeId, bool> is_target(graph_.num_ids(), false);
@@ -274,7 +276,7 @@ class TorchChooser {
     }
   }
 
-  // MUST_SAVE, whatever the tag was.
+  // Makes the node MUST_SAVE, whatever its tag.
   void force(NodeId node) {
     is_forced_[node] = true;
     decisions_.of[node].recompute = false;
@@ -292,7 +294,7 @@ class TorchChooser {
     if (op.name == "aten.lift_fresh_copy.default" || op.name == "aten.lift_fresh.default") return false;
     if (!op.in(OpSet::kRecomputable)) return true;
     if (!is_view(node) && read_unfused_.get(node)) return true;
-    // A reduction: at most a quarter of what it reads comes out.
+    // A reduction: its result has at most a quarter of the bytes of its operands.
     int64_t given = 0;
     for (const Arg& arg : graph_.pool().args(graph_[node].args)) {
       if (arg.is(ArgKind::kNode)) given = saturating_add(given, size_of(arg.as_node()));
@@ -346,7 +348,8 @@ class TorchChooser {
     return is_materialized(node) ? bytes : 2 * bytes;
   }
 
-  // treat_parameters_as_free_to_save: AOTAutograd names parameters, buffers and inputs of one address.
+  // treat_parameters_as_free_to_save: AOTAutograd records parameters, buffers and inputs with a
+  // static address.
   bool is_static(NodeId node) const {
     const InputSpec* spec = recorded_input(graph_, node);
     return spec != nullptr &&
@@ -359,9 +362,9 @@ class TorchChooser {
     return found;
   }
 
-  // ban_if_used_far_apart: a value used before and after something that is not fused is not to be used in copies of both.
-  // find_first_unfusible(users) is the first place in forward that is reached from them through fused readers by a reader that
-  // is not: the least over them, of each from the sweep.
+  // ban_if_used_far_apart: a value used before and after an unfused node must not be used in copies
+  // of both. find_first_unfusible(users) is the first place in forward at which fused consumers of
+  // `users` reach an unfused consumer. It is the minimum over the users, each known from the sweep.
   void ban_used_far_apart() {
     IdMap<NodeId, uint32_t> first_unfusible(graph_.num_ids(), kNowhere);
     for (auto it = forward_.rbegin(); it != forward_.rend(); ++it) {
@@ -386,7 +389,7 @@ class TorchChooser {
     }
   }
 
-  // ban_if_long_fusible_chains. A value waits as often as it was found, as there.
+  // ban_if_long_fusible_chains. As in the original, a value is queued each time it is found.
   void ban_long_chains() {
     constexpr uint32_t kLong = 100;
     IdMap<NodeId, bool> visited(graph_.num_ids(), false);
@@ -418,8 +421,8 @@ class TorchChooser {
   size_t num_forward_outputs_;
   IdMap<NodeId, bool> in_tangents_closure_, required_bw_, required_fw_, read_unfused_, is_forced_, is_banned_;
   IdMap<NodeId, int64_t> distance_;
-  std::vector<NodeId> forward_;    // what is required in forward, in order
-  IdMap<NodeId, uint32_t> order_;  // its places there
+  std::vector<NodeId> forward_;    // nodes required in forward, in order
+  IdMap<NodeId, uint32_t> order_;  // their places in forward_
   SaveNetwork network_;
 };
 

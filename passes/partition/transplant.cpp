@@ -31,7 +31,8 @@ Transplant::Transplant(Module& module, std::string_view name, GraphKind kind, co
 }
 
 void Transplant::copy_meta(const Graph& from) {
-  // How torch.fx calls the graph, with in_spec and out_spec: of all its arguments at once.
+  // Omits the code generator, in_spec and out_spec: they describe all arguments of the source graph
+  // at once.
   constexpr std::string_view kCodegen = "fx.codegen";
   const ArgRange all = graph_.copy_args(from, from.meta, IdMap<NodeId, NodeId>());
   const std::span<const Arg> entries = graph_.pool().args(all);
@@ -163,7 +164,8 @@ NodeId Transplant::read_attribute(NodeId node) {
   return known->second;
 }
 
-// Its own; another one, as compose_step() names it, where that names something else in the new graph.
+// The attribute's own path, or a new one as in compose_step() if the path names something else in
+// the new graph.
 StringId Transplant::placed_path(TargetId target) {
   Module& module = graph_.module();
   const StringId path = module.target(target).name;
@@ -183,7 +185,7 @@ StringId Transplant::placed_path(TargetId target) {
   return attribute.path;
 }
 
-void Transplant::give_back(size_t leaf) {
+void Transplant::return_leaf(size_t leaf) {
   const Arg& arg = from_leaves_[leaf];
   for (const LeafEntries& from : from_entries_) {
     const auto [place, is_new] = entry_places_.emplace(from.key, entries_.size());
@@ -208,7 +210,7 @@ void Transplant::give_back(size_t leaf) {
   specs_.push_back(std::move(spec));
 }
 
-// Once all inputs of a graph that come along are here.
+// Resolves aliases among inputs, once all inputs from a graph are in the new graph.
 void Transplant::find_aliases() {
   for (InputAlias& alias : input_aliases_) {
     if (alias.original.is_valid()) alias.other = mapped_.get(alias.original);
@@ -235,7 +237,7 @@ void Transplant::write_aliases() {
   }
 }
 
-void Transplant::give_saved(NodeId node) {
+void Transplant::return_saved(NodeId node) {
   leaves_.push_back(Arg::node(mapped_[node]));
   specs_.emplace_back().role = OutputRole::kSavedValue;
 }

@@ -13,42 +13,48 @@
 
 namespace fxopt {
 
-// Builds a graph from nodes of others of its module, with all that they have: arguments, values, metadata, tags, verdicts,
-// origins, control dependencies on nodes that come along. One on what stays behind goes: the graphs run one after the
-// other. In time of what is copied.
+// Builds a graph from nodes of other graphs of its module, with everything they carry: arguments,
+// values, metadata, tags, verdicts, origins, and control dependencies on nodes that come along.
+// Drops a control dependency on a node that stays behind, as the graphs run one after the other.
+// Takes time proportional to the copied data.
 class Transplant {
  public:
-  // A new graph of the module, last in order; `name`, where it is free. What describes the graph (class name, metadata) is
-  // that of `from`, whose nodes come first, but how torch.fx calls it (in_spec, out_spec, code generator).
+  // Adds a graph to the module, last in order, named `name` if that is free. Its description (class
+  // name, metadata) is that of `from`, whose nodes come first. It omits torch.fx's calling
+  // convention (in_spec, out_spec, code generator).
   Transplant(Module& module, std::string_view name, GraphKind kind, const Graph& from);
 
   Graph& graph() { return graph_; }
-  // Nodes are of this graph from here on. One that nodes were taken from before is known as it was.
+  // Takes nodes from this graph from here on. Keeps the mapping of nodes from earlier source
+  // graphs.
   void take_from(const Graph& from);
-  // What stands for the node in the new graph; invalid: nothing does.
+  // The node's counterpart in the new graph; invalid if none exists.
   NodeId mapped(NodeId node) const { return mapped_.get(node); }
-  // Attributes of the graph that nodes are taken from which no node has named so far: they come along, nothing is lost.
+  // Adds the attributes of the source graph that no node has named so far, so that none is lost.
   void take_unread_attributes();
-  // From here on `node` is what stands there for `as`, which is of the new graph, also what is recorded of its memory.
+  // Maps `node` to `as`, a node of the new graph, from here on, and likewise its recorded storages.
   void bind(NodeId node, NodeId as);
 
-  // The node, under its uid and, where that is free, its name. In a graph of forward or of inference it is of forward.
+  // Moves the node. It keeps its uid, and its name if that is free. Backward nodes become forward
+  // in a graph of kind forward or inference.
   NodeId move(NodeId node);
-  // A second one of it, called by `base`.
+  // Adds another copy of the node, named after `base`.
   NodeId copy(NodeId node, std::string_view base);
-  // The same of a get_attr, but the one that is there where one reads the same attribute.
+  // Moves a get_attr, or returns an existing node that reads the same attribute.
   NodeId read_attribute(NodeId node);
-  // An input that stands for the node of another graph, whose output it is at that place.
+  // Adds an input for the node, whose value another graph returns as output `output`.
   void receive(NodeId node, size_t output);
 
-  // The next leaf of the output: that leaf of the graph that nodes are taken from, with its spec and, of metadata that has
-  // one element for each leaf, its element. Or a value that is saved.
+  // Append the next leaf of the output. return_leaf() takes a leaf of the source graph's output,
+  // with its spec and its element of metadata that has one element per leaf. return_saved() takes a
+  // saved value.
   size_t num_leaves() const { return from_leaves_.size(); }
-  void give_back(size_t leaf);
-  void give_saved(NodeId node);
-  // The output, after the last leaf: a flat list or tuple as the outermost of the graph that nodes are taken from. Without
-  // `keeps_specs` nothing says what its leaves are. What specs say of other inputs and outputs (alias_of_input, `of`) is of
-  // the new graph then, or gone where those are in another one.
+  void return_leaf(size_t leaf);
+  void return_saved(NodeId node);
+  // Adds the output, after the last leaf: a flat list or tuple, like the outermost one of the
+  // source graph. Without `keeps_specs` the leaves get no specs. References in specs to other
+  // inputs and outputs (alias_of_input, `of`) then point into the new graph; those into another
+  // graph are dropped.
   void finish(bool keeps_specs);
 
  private:
@@ -63,29 +69,29 @@ class Transplant {
 
   Graph& graph_;
   const Graph* from_ = nullptr;
-  // Of the graph at hand, and of those before:
+  // For the current source graph, and for earlier ones:
   struct Known {
     IdMap<NodeId, NodeId> mapped;
-    HashMap<StringId, StringId> paths;  // of its attributes: those they have in the new graph
+    HashMap<StringId, StringId> paths;  // by old path: the paths of attributes in the new graph
   };
   IdMap<NodeId, NodeId> mapped_;
   HashMap<StringId, StringId> paths_;
   std::map<const Graph*, Known> known_;
-  HashMap<StorageId, StorageId> storages_;  // recorded ones that are others in the new graph
+  HashMap<StorageId, StorageId> storages_;  // recorded storages that change in the new graph
   struct LeafEntries {
     StringId key;
-    std::vector<Arg> elements;  // in the pool of the new graph, none for leaves that have nothing
+    std::vector<Arg> elements;  // in the pool of the new graph; none for leaves without an element
   };
-  // What a spec says of another place of its graph, as that is in the new graph: see finish().
+  // A reference of a spec to another place of its graph, as it is in the new graph: see finish().
   struct InputAlias {
-    NodeId input;     // whose spec it is
-    NodeId other;     // invalid: not here
-    NodeId original;  // of `from_`; invalid once `other` is known
+    NodeId input;     // the input with the spec
+    NodeId other;     // invalid: not in the new graph
+    NodeId original;  // a node of `from_`; invalid once `other` is known
   };
   struct OutputAlias {
-    size_t leaf = 0;       // whose spec it is
-    NodeId input;          // invalid: of none
-    int64_t leaf_of = -1;  // of `from`; negative: of none
+    size_t leaf = 0;       // the leaf with the spec
+    NodeId input;          // invalid: aliases no input
+    int64_t leaf_of = -1;  // an output of `from`; negative: aliases no output
     const Graph* from = nullptr;
   };
   std::vector<Arg> from_leaves_, leaves_;
@@ -95,14 +101,14 @@ class Transplant {
   std::vector<NodeId> from_inputs_;         // placeholders of `from_`
   std::vector<InputAlias> input_aliases_;
   std::vector<OutputAlias> output_aliases_;
-  std::map<std::pair<const Graph*, int64_t>, int64_t> leaf_places_;  // leaves that were given back
-  HashMap<StringId, const Attribute*> attributes_;                   // of `from_`, by path
+  std::map<std::pair<const Graph*, int64_t>, int64_t> leaf_places_;  // leaves passed to return_leaf()
+  HashMap<StringId, const Attribute*> attributes_;                   // attributes of `from_`, by path
   HashMap<StringId, size_t> placed_;                                 // attributes of the new graph, by path
   HashMap<StringId, NodeId> read_;                                   // the first node that reads each
 };
 
-// Origins and erased nodes of the graph `old` become those of the graph that `graph_of` gives for their uids: where its nodes
-// went. O(nodes).
+// Replaces the graph `old` in origins and erased nodes by the graph that `graph_of` returns for
+// their uid: the graph that now has the node. O(nodes).
 void rename_in_records(Module& module, StringId old, const std::function<StringId(uint64_t)>& graph_of);
 
 }  // namespace fxopt

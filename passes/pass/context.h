@@ -7,16 +7,17 @@
 
 namespace fxopt {
 
-// What a pass is given besides the graph or module and its options.
+// The inputs of a pass besides the graph or module and its options.
 struct PassContext {
   explicit PassContext(const Module& module) : facts(module) {}
 
-  // Of the module's graphs, kept while they do not change. Whoever runs passes one after the other on one context calls
-  // forget() after each that changed something: of the graph, or of all of them after a pass on the module.
+  // Facts about the module's graphs, kept while the graphs do not change. A caller that runs
+  // several passes on one context calls forget() after each pass that changed something: for the
+  // changed graph, or for all graphs after a pass on the module.
   ModuleFacts facts;
   // How a pass measures memory: device profile, values of symbols, allocator.
   MeasureOptions measure;
-  // What tells what calls cost: CostTable(graph, costs).
+  // How to estimate the cost of calls: CostTable(graph, costs).
   CostSources costs;
 };
 

@@ -14,51 +14,58 @@
 
 namespace fxopt {
 
-// The code of remarks on names, given to an option, that a graph does not have.
-inline constexpr std::string_view kNamesNothing = "names-nothing";
-// The code of remarks on what a mode that reproduces another system got wrong with it: the result is not exact there.
+// The code of remarks on names in an option that match nothing in the graph.
+inline constexpr std::string_view kNamesNothing = "no-match";
+// The code of remarks on decisions that a compatibility mode reproduces although they are wrong:
+// the result is not exact there.
 inline constexpr std::string_view kNotExact = "not-exact";
-// The code of warnings on marked values that a graph does not have.
+// The code of warnings on marked values that are missing from a graph.
 inline constexpr std::string_view kMarksLost = "marks-lost";
 // The code of remarks on recompute tags in a graph without backward.
 inline constexpr std::string_view kNoBackward = "no-backward";
 
-// Why a pass did not do something, or did something that may surprise.
+// Why a pass did not do something, or did something unexpected.
 struct PassRemark {
   StringId graph;
-  NodeId node;  // valid when the pass ended, it may have been erased since
+  NodeId node;  // valid at the end of the pass; may have been erased since
   std::string node_name;
   std::string code;  // stable, dashed: "untagged-alias"
   std::string text;
-  bool is_warning = false;  // said without being asked for
+  bool is_warning = false;  // reported by default
 };
 
-// What one run of a pass did. `changed` is derived from the counters, and the pass manager checks it against a
-// structural hash, so that no pass can forget or forge it.
+// The effects of one run of a pass. `changed` is derived from the counters. The pass manager checks
+// it against a structural hash, so no pass can misreport it.
 class PassResult {
  public:
-  // Adds to a counter that tells of a change to the graph.
+  // Adds to a counter of changes to the graph.
   void count(std::string_view counter, int64_t amount = 1) {
     if (amount != 0) counters_[std::string(counter)] += amount;
   }
-  // Adds to a counter that tells of something seen, not changed.
+  // Adds to a counter of observations, which are no changes.
   void note(std::string_view counter, int64_t amount = 1) {
     if (amount != 0) notes_[std::string(counter)] += amount;
   }
   void remark(const Graph& graph, NodeId node, std::string_view code, std::string text) {
     remarks_.push_back({graph.name(), node, std::string(graph.name_of(node)), std::string(code), std::move(text)});
   }
-  // The same of what nobody should have to ask for: the pass did nothing, or not all that it was asked to, or not exactly.
+  // A remark that is reported by default: the pass changed nothing, did only part of the work, or
+  // gave an inexact result.
   void warn(const Graph& graph, NodeId node, std::string_view code, std::string text) {
     remark(graph, node, code, std::move(text));
     remarks_.back().is_warning = true;
   }
+  // A remark on the graph as a whole.
+  void remark(const Graph& graph, std::string_view code, std::string text) {
+    remarks_.push_back({graph.name(), NodeId(), std::string(), std::string(code), std::move(text)});
+  }
   void warn(const Graph& graph, std::string_view code, std::string text) {
-    remarks_.push_back({graph.name(), NodeId(), std::string(), std::string(code), std::move(text), true});
+    remark(graph, code, std::move(text));
+    remarks_.back().is_warning = true;
   }
 
-  // Warns, code kNamesNothing, of each of the names given to `option` for which matches(node, name) holds of no node: most
-  // likely a slip. O(nodes * names).
+  // Warns, with code kNamesNothing, of each name given to `option` for which matches(node, name) is
+  // true for no node, most likely a typo. O(nodes * names).
   template <class Matches>
   void remark_unmatched(const Graph& graph, std::string_view option, const std::vector<std::string>& names,
                         const Matches& matches) {
@@ -70,12 +77,13 @@ class PassResult {
     }
   }
 
-  // That the value of the node follows from the law, in the graph before the pass or after it, wherever a node of its uid is.
-  void claim(const Graph& graph, NodeId node, Law law) {
+  // Claims that the node's value follows from the rewrite rule. The node may be in the input graph
+  // or in the output graph of the pass, and is found by its uid.
+  void claim(const Graph& graph, NodeId node, RewriteRule law) {
     claims_.push_back({std::string(graph.module().text(graph.name())), graph[node].uid, law});
   }
 
-  // Adds what another run of the same pass did, on another graph.
+  // Adds the result of another run of the same pass, on another graph.
   void merge(PassResult&& other) {
     for (const auto& [counter, amount] : other.counters_) count(counter, amount);
     for (const auto& [counter, amount] : other.notes_) note(counter, amount);
@@ -96,7 +104,7 @@ class PassResult {
   std::vector<Claim> claims_;
 };
 
-// Whose decisions a pass reproduces.
+// Whose decisions a pass makes.
 enum class Compat : uint8_t {
   kFxopt,
   kTorch,
@@ -106,9 +114,10 @@ struct EnumNames<Compat> {
   static constexpr EnumName<Compat> kAll[] = {{Compat::kFxopt, "fxopt"}, {Compat::kTorch, "torch"}};
 };
 
-// A pass works on one graph, or on the module: `Module&` in place of `Graph&`, for one that adds, replaces or removes
-// graphs, or looks at several. It plans on what is const, then applies a plan that cannot fail. Errors are reserved for
-// input the pass must refuse (a tag that cannot be carried out); what it merely could not do is a remark.
+// A pass works on one graph, or on the module (`Module&` in place of `Graph&`) if it adds, replaces
+// or removes graphs or reads several. It plans on const data, then applies a plan that cannot fail.
+// Errors are reserved for input that the pass must refuse (a tag that cannot be carried out).
+// Anything that it merely could not do is a remark.
 //
 //   struct FooOptions {
 //     Bytes cap{25 << 20};
@@ -120,6 +129,6 @@ struct EnumNames<Compat> {
 //   };
 //   Result<PassResult> foo(Graph& graph, const FooOptions& options, PassContext& context);
 //
-// options.h says what option fields may be.
+// options.h lists the types of option fields.
 
 }  // namespace fxopt

@@ -102,18 +102,20 @@ bool Replacer::is_policy_recompute(NodeId node) const {
   return wants_recompute(graph_[node].tag) && is_policy_tag(graph_, node);
 }
 
-// Whether another getitem of forward takes the same part: one of backward, such as a recomputed copy, is no marked value.
+// Whether another forward getitem takes the same result. A backward getitem, such as a recomputed
+// copy, is no marked value.
 bool Replacer::is_taken_twice(NodeId node, NodeId whole) const {
   const Arg* key = graph_.arg(node, 1);
   const std::vector<NodeId> users = graph_.users(whole);
   return std::any_of(users.begin(), users.end(), [&](NodeId user) {
-    const bool is_other = user != node && takes_part(graph_, user) && !is_backward(user);
+    const bool is_other = user != node && is_projection(graph_, user) && !is_backward(user);
     const Arg* other = is_other ? graph_.arg(user, 1) : nullptr;
     return key != nullptr && other != nullptr && other->kind() == key->kind() && other->as_bits() == key->as_bits();
   });
 }
 
-// The names of the marked value that the node alone is: empty for one that only has the metadata of another (marks.h).
+// The names of the marked value that only this node holds. Empty for a node that merely carries the
+// metadata of another marked value (marks.h).
 std::vector<std::string> Replacer::effective_names(NodeId node) {
   if (!has_marks_ || !graph_[node].is_call() || is_backward(node)) return {};
   std::vector<std::string> names = marked_names(graph_, node);
@@ -128,7 +130,7 @@ std::vector<std::string> Replacer::effective_names(NodeId node) {
   return known.empty() || known.back() == node ? names : std::vector<std::string>();
 }
 
-// The nodes whose mark, of the whole value, has this name; in schedule order.
+// The nodes whose mark covers the whole value and has this name, in schedule order.
 const std::vector<NodeId>& Replacer::carriers_of(StringId name) {
   if (!is_indexed_) {
     for (const NodeId each : graph_.nodes()) {
@@ -143,14 +145,16 @@ const std::vector<NodeId>& Replacer::carriers_of(StringId name) {
   return known;
 }
 
-// A node that only has the metadata of a marked value and becomes another marked value is that one alone.
+// A node that merely carries the metadata of a marked value loses it when it becomes another marked
+// value.
 void Replacer::drop_shadow(NodeId kept) {
   const bool is_shadow = graph_[kept].is_call() && !is_backward(kept) && !whole_of(graph_, kept).is_valid() &&
                          is_marked_saved(graph_, kept) && effective_names(kept).empty();
   if (is_shadow) drop_mark(graph_, kept);
 }
 
-// Nodes that have the metadata of the marked value, which goes: none of them becomes it.
+// Drops the mark of nodes that merely carry the metadata of the removed marked value: no such node
+// replaces it.
 void Replacer::forget_shadows(NodeId node) {
   const StringId name = read_mark(graph_, node).name;
   if (!name.is_valid() || !is_indexed_ || whole_of(graph_, node).is_valid()) return;
@@ -165,7 +169,7 @@ void Replacer::give_mark(NodeId gone, NodeId kept) {
   const bool is_call = graph_[gone].is_call() && !is_backward(gone);
   if (is_call && mark.exists && mark.has_parts && !whole_of(graph_, gone).is_valid()) {
     drop_shadow(kept);
-    merge_marks(graph_, kept, gone);  // its parts are handed over with it
+    merge_marks(graph_, kept, gone);  // moves its results as well
     return;
   }
   const bool are_one_part = whole_of(graph_, gone).is_valid() && whole_of(graph_, gone) == whole_of(graph_, kept);
@@ -177,7 +181,7 @@ void Replacer::give_mark(NodeId gone, NodeId kept) {
   forget_shadows(gone);
   drop_mark(graph_, gone);
   if (!graph_[kept].is_call()) {
-    // An input or attribute is there for backward anyway.
+    // An input or attribute exists in backward anyway.
     record_mark(gone, names, verdict.value_or(verdict_of(graph_, Verdict::kImplied, TagRule::kKeptAnyway, pass_)));
     return;
   }
@@ -186,7 +190,7 @@ void Replacer::give_mark(NodeId gone, NodeId kept) {
   const Mark own = read_mark(graph_, kept);
   const bool is_unnamed = own.exists && !own.has_parts && !own.name.is_valid() && !whole_of(graph_, kept).is_valid();
   if (is_unnamed && !carriers_of(graph_[kept].name).empty()) {
-    // Another value has the node's name: the mark goes by the name that it gets.
+    // Another value has the node's name: the mark gets its own name.
     names.emplace_back(graph_.name_of(kept));
     strip_mark(graph_, kept);
   }
@@ -196,7 +200,8 @@ void Replacer::give_mark(NodeId gone, NodeId kept) {
   }
 }
 
-// A policy's recompute tag on a node that gets a mark: the mark decides, and the tag is in the ledger.
+// Drops a policy's recompute tag from a node that gets a mark: the mark wins, and the tag moves to
+// the ledger.
 void Replacer::yield_to_mark(NodeId kept) {
   if (!is_policy_recompute(kept)) return;
   graph_.mutable_extra(kept).verdict = verdict_of(graph_, Verdict::kOverridden, TagRule::kReplay, pass_);
@@ -209,7 +214,7 @@ void Replacer::merge_tags_of(NodeId gone, NodeId kept) {
   const bool has_mark = read_mark(graph_, kept).exists && !is_backward(kept);
   const bool brings_mark = read_mark(graph_, gone).exists && !is_backward(gone);
   if (graph_[gone].tag == Tag::kNone && !brings_mark) return;
-  if (is_backward(gone) && !is_backward(kept)) return;  // a tag of backward decides nothing
+  if (is_backward(gone) && !is_backward(kept)) return;  // a tag on a backward node decides nothing
   if (has_mark && !brings_mark && is_policy_recompute(gone)) return;
   if (brings_mark && !has_mark) yield_to_mark(kept);
   if (graph_[gone].tag == Tag::kNone) return;
@@ -238,7 +243,7 @@ std::vector<Replacer::OwnMark> Replacer::own_marks_of_parts(NodeId gone, NodeId 
   for (const NodeId whole : {gone, kept}) {
     for (const NodeId user : graph_.users(whole)) {
       const bool is_own =
-          takes_part(graph_, user) && mark_carrier(graph_, user) == user && is_marked_saved(graph_, user);
+          is_projection(graph_, user) && mark_carrier(graph_, user) == user && is_marked_saved(graph_, user);
       if (is_own) marks.push_back({user, marked_names(graph_, user), read_mark(graph_, user).total});
     }
   }
@@ -255,7 +260,7 @@ void Replacer::put_in_place(NodeId gone, NodeId kept, const std::vector<OwnMark>
   }
   record_tag(graph_, gone, pass_);
   graph_.replace_all_uses(gone, kept);
-  // Where the mark of `kept` lists the part, it stores those of its getitems.
+  // If the mark of `kept` lists a result, `kept` stores the marks of its getitems.
   for (const OwnMark& part : parts) {
     if (mark_carrier(graph_, part.node) == part.node) continue;
     strip_mark(graph_, part.node);
@@ -309,7 +314,7 @@ void Replacer::erase_unread(NodeId node) {
   graph_.erase(node);
 }
 
-// Marks say how many values are marked.
+// Marks record the total number of marked values.
 void Replacer::lower_totals() {
   for (const NodeId node : graph_.nodes()) {
     if (!graph_[node].is_call()) continue;

@@ -17,29 +17,29 @@ namespace fxopt {
 //   for (const Merge& merge : plan) replacer.merge(merge.gone, merge.kept);
 //   replacer.finish();
 //
-// The tag and mark of a removed node move to its replacement, or to the module's ledger of erased
-// nodes with their verdict. Marks on backward nodes are ignored.
+// The tag and mark of a removed node move to its replacement. Without a replacement they move to
+// the module's ledger of erased nodes, with their verdict. Marks on backward nodes are ignored.
 class Replacer {
  public:
-  // `phases`: of the graph before the pass changes it. Kept by reference.
+  // `phases` are those of the graph before the pass changes it. Kept by reference.
   Replacer(Graph& graph, const PhaseMap& phases, std::string_view pass);
 
-  // Replaces `gone` by `kept`, an earlier node that computes the same value. `kept` gets the uses of
-  // `gone`, an origin, the origins of `gone` (not of recomputed copies), the mark, and the tag by
-  // merge_tags(). An author's tag beats a policy's. A mark beats a policy's recompute tag.
+  // Replaces `gone` by `kept`, an earlier node that computes the same value. `kept` gets the uses
+  // of `gone`, an origin, the origins of `gone` (not of recomputed copies), the mark, and the tag
+  // by merge_tags(). An author's tag beats a policy's. A mark beats a policy's recompute tag.
   // O(uses of `gone` + origins).
   void merge(NodeId gone, NodeId kept);
 
   // Like merge(), for a `kept` that aliases `gone`, such as the base of an identity view. The mark
-  // and a save tag move to `kept`; a recompute tag does not, as it asks for `gone` alone.
+  // and a save tag move to `kept`. A recompute tag does not, as it is meant for `gone` only.
   void replace(NodeId gone, NodeId kept);
 
   // Like replace(), after the pass has moved the uses of `gone`. Control dependencies move to `by`.
   // O(1) amortised.
   void stand_in(NodeId gone, NodeId value, NodeId by);
 
-  // Moves the mark and the save tag of `gone` to `kept`, which the consumers of `gone` read by now.
-  // O(size of `custom`).
+  // Moves the mark and the save tag of `gone` to `kept`, after the consumers of `gone` have been
+  // moved to `kept`. O(size of `custom`).
   void give(NodeId gone, NodeId kept);
 
   // Erases a node without users. A tag or mark without a verdict becomes moot. O(arguments).
@@ -51,8 +51,8 @@ class Replacer {
     any_ = true;
   }
 
-  // Moves control dependencies to replacements and updates the totals of marks. Call it at the end,
-  // and before the pass reads control dependencies. O(nodes), nothing when nothing changed.
+  // Moves control dependencies to replacements and updates the totals of marks. Call it last, and
+  // before the pass reads control dependencies. O(nodes); free if nothing changed.
   void finish();
 
  private:
@@ -86,13 +86,14 @@ class Replacer {
   bool has_marks_;  // whether any node may carry a mark
   bool any_ = false;
   int64_t num_unmarked_ = 0;  // marked values moved to the ledger
-  // Forward nodes by the name in their mark, in schedule order; filled when the first marked node goes.
+  // Forward nodes by the name in their mark, in schedule order. Filled when the first marked node
+  // is removed.
   HashMap<StringId, std::vector<NodeId>> named_;
   bool is_indexed_ = false;
 };
 
-// Whether replacing `view` by `base` would lose a save: `view` is to be saved, and the recompute tag
-// of `base` wins. O(size of `custom`).
+// Whether replacing `view` by `base` would lose a save: `view` is to be saved, but the recompute
+// tag of `base` would win. O(size of `custom`).
 bool are_decided_apart(const Graph& graph, const PhaseMap& phases, NodeId view, NodeId base);
 
 // Enters the tag of a node that `pass` is about to erase into the ledger, with its verdict so far.

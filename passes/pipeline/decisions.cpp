@@ -53,11 +53,11 @@ std::string broken_decision(const Decisions& before, const Decisions& after) {
   std::vector<uint64_t> tags;
   std::set_difference(before.tags.begin(), before.tags.end(), after.tags.begin(), after.tags.end(),
                       std::back_inserter(tags));
-  if (!tags.empty()) return "node uid " + std::to_string(tags.front()) + ": its tag is gone";
+  if (!tags.empty()) return "node uid " + std::to_string(tags.front()) + ": its tag is missing";
   std::vector<std::string> marks;
   std::set_difference(before.marks.begin(), before.marks.end(), after.marks.begin(), after.marks.end(),
                       std::back_inserter(marks));
-  if (!marks.empty()) return "the mark (ap_must_save) of '" + marks.front() + "' is gone";
+  if (!marks.empty()) return "the mark (ap_must_save) of '" + marks.front() + "' is missing";
   const auto twice = std::adjacent_find(after.tags.begin(), after.tags.end());
   const bool was_twice = std::adjacent_find(before.tags.begin(), before.tags.end()) != before.tags.end();
   if (twice != after.tags.end() && !was_twice) {

@@ -18,8 +18,8 @@ struct Decisions {
 // O(nodes + decisions log decisions).
 Decisions find_decisions(const Module& module);
 
-// Describes the first decision that is missing from `after`, or in it twice. Empty if there is none:
-// every pass keeps each earlier decision exactly once, and may add decisions. O(decisions).
+// Describes the first decision that is missing from `after`, or in it twice. Empty if every pass
+// kept each earlier decision exactly once; passes may add decisions. O(decisions).
 std::string broken_decision(const Decisions& before, const Decisions& after);
 
 }  // namespace fxopt

@@ -10,13 +10,14 @@
 #include "passes/pipeline/option_types.h"
 #include "passes/pipeline/registry.h"
 
-// How a pass function becomes a row of the registry: entry<fn>(...) deduces from the signature
-// `Result<PassResult> fn(Graph&, const Options&, PassContext&)`, or the same of a `Module&`, what it works on and the
-// options struct, and reads names, types, defaults and help from Options::visit.
+// Turns a pass function into a row of the registry. entry<fn>(...) deduces the subject (graph or
+// module) and the options struct from the signature `Result<PassResult> fn(Graph&, const Options&,
+// PassContext&)`, or the same with `Module&`. It reads names, types, defaults and help from
+// Options::visit.
 
 namespace fxopt {
 
-// Errors of binding; `names` and `choices` are what a slip may have meant.
+// Errors of binding. `names` and `choices` are the candidates for suggestions.
 Error unknown_option_error(std::string_view pass, std::string_view option, const std::vector<std::string_view>& names);
 Error bad_option_error(std::string_view pass, std::string_view option, std::string_view value, std::string_view hint,
                        const std::vector<std::string_view>& choices);
@@ -59,7 +60,7 @@ Status set_option(std::string_view pass, Options& options, std::string_view opti
   return ok_status();
 }
 
-// The options that differ from their defaults, as a pipeline writes them, in the order the pass declares them.
+// The options that differ from their defaults, as a pipeline writes them, in order of declaration.
 template <class Options>
 OptionTexts option_texts(const Options& options) {
   OptionTexts texts;
@@ -80,7 +81,7 @@ struct PassSignature<Result<PassResult> (*)(GraphOrModule&, const OptionsType&, 
   using Options = OptionsType;
 };
 template <class GraphOrModule, class OptionsType>
-struct PassSignature<Result<PassResult> (*)(GraphOrModule&, const OptionsType&)> {  // of a pass that asks nothing
+struct PassSignature<Result<PassResult> (*)(GraphOrModule&, const OptionsType&)> {  // no context
   using Subject = GraphOrModule;
   using Options = OptionsType;
 };

@@ -13,8 +13,8 @@
 #include "ir/graph/types.h"
 #include "passes/pass/options.h"
 
-// How each type of an option reads and prints. What print() gives, parse() takes, and it is the one spelling that a
-// canonical pipeline has. An enumeration or list names `choices`.
+// How each option type is parsed and printed. parse() accepts the output of print(), which is the
+// only spelling in a canonical pipeline. An enumeration or list of one also has `choices`.
 
 namespace fxopt {
 
@@ -48,13 +48,25 @@ struct OptionType<double> {
   static std::string print(double value) { return format_double(value); }
   static std::optional<double> parse(std::string_view text) {
     const std::optional<double> value = parse_double(text);
-    return value.has_value() && *value == *value ? value : std::nullopt;  // nothing is set to NaN
+    return value.has_value() && *value == *value ? value : std::nullopt;  // rejects NaN
+  }
+};
+
+template <>
+struct OptionType<Share> {
+  static constexpr std::string_view kName = "share", kHint = "write a share, as in 5% or 0.05";
+  static std::string print(Share value) { return format_double(value.value); }
+  static std::optional<Share> parse(std::string_view text) {
+    const bool is_percent = text.ends_with('%');
+    const std::optional<double> value = parse_double(text.substr(0, text.size() - (is_percent ? 1 : 0)));
+    if (!value.has_value() || *value != *value) return std::nullopt;
+    return Share{is_percent ? *value / 100 : *value};
   }
 };
 
 template <>
 struct OptionType<Bytes> {
-  static constexpr std::string_view kName = "bytes", kHint = "write a size, as in 25MiB, 1.5GiB or 1000";
+  static constexpr std::string_view kName = "bytes", kHint = "write a size with a unit, as in 25MiB, 1.5GiB or 1000B";
   static std::string print(Bytes value) { return format_byte_size(value.value); }
   static std::optional<Bytes> parse(std::string_view text) {
     const std::optional<int64_t> value = parse_bytes(text);
@@ -88,7 +100,7 @@ struct OptionType<E> {
     }
     return std::string(name_of(value));
   }
-  // Also the earlier words of an enumeration, kOld, which are no choices.
+  // Also accepts earlier spellings of an enumeration, kOld, which are not among the choices.
   static std::optional<E> parse(std::string_view text) {
     if constexpr (requires { EnumNames<E>::kOld; }) {
       for (const EnumName<E>& entry : EnumNames<E>::kOld) {
@@ -99,7 +111,7 @@ struct OptionType<E> {
   }
 };
 
-// What may stand between the commas of an option: the parts, blanks around them taken away, empty ones left out.
+// The parts between the commas of an option, without surrounding blanks and empty parts.
 std::vector<std::string_view> option_parts(std::string_view text);
 
 template <class T>
@@ -140,8 +152,8 @@ std::string print_option(const T& field) {
   }
 }
 
-// Nothing where the text is not a value; `bad` is then the part that is not. A list of choices is a set: without
-// repeats, in the order of the enumeration.
+// Nothing if the text is not a value; `bad` is then the invalid part. A list of choices is a set:
+// without repeats, in the order of the enumeration.
 template <class T>
 std::optional<T> parse_option(std::string_view text, std::string_view& bad) {
   if constexpr (OptionItems<T>::kIsList) {

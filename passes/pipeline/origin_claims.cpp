@@ -16,8 +16,8 @@ namespace {
 
 class Collector {
  public:
-  Collector(const Module& before, const Module& after, const std::vector<Law>& laws)
-      : before_(before), after_(after), laws_(laws) {}
+  Collector(const Module& before, const Module& after, const std::vector<RewriteRule>& laws)
+      : before_(before), after_(after), rewrites_(laws) {}
 
   std::vector<Claim> run() {
     for (const GraphId id : after_.graphs()) {
@@ -26,13 +26,13 @@ class Collector {
       known_.clear();
       const Graph* other = same_graph();
       read_origins(graph, other);
-      // A bucket lets every other collective of its kind stand elsewhere among them, and copies of its members that stay alone give
-      // what its parts give.
-      const std::set<Law> bucketed = laws_of_buckets(graph);
+      // A bucket may move every other collective of its kind in the schedule. Copies of its members
+      // that are not bucketed return the same as the bucket's parts.
+      const std::set<RewriteRule> bucketed = laws_of_buckets(graph);
       for (const Graph* each : {other, &graph}) {
         if (each == nullptr) continue;
         for (const NodeId node : each->nodes()) {
-          const std::optional<Law> law = is_of_bucket(*each, node) ? std::nullopt : bucket_law(*each, node);
+          const std::optional<RewriteRule> law = is_of_bucket(*each, node) ? std::nullopt : bucket_rule(*each, node);
           if (law.has_value() && bucketed.count(*law) > 0) claim((*each)[node].uid, *law);
         }
       }
@@ -60,17 +60,18 @@ class Collector {
         const std::string_view pass = after_.text(origin.pass);
         const auto old = by_uid.find(origin.uid);
         if (pass == "alias-round-trips") {
-          claim(origin.uid, Law::kOwnShard);
-          if (is_copy(graph, node) && origin.kind == OriginKind::kReplaced) claim(graph[node].uid, Law::kOwnShard);
+          claim(origin.uid, RewriteRule::kOwnShard);
+          if (is_copy(graph, node) && origin.kind == OriginKind::kReplaced)
+            claim(graph[node].uid, RewriteRule::kOwnShard);
         } else if (pass == "fuse-gathers" && graph[node].is_call() && graph.op(node).has(Effect::kCollective)) {
-          claim(graph[node].uid, Law::kGathers);
+          claim(graph[node].uid, RewriteRule::kGathers);
         } else if (pass == "dedup-unshards" && origin.kind == OriginKind::kReplaced) {
-          claim(graph[node].uid, Law::kAddedReductions);
-          claim(origin.uid, Law::kAddedReductions);
+          claim(graph[node].uid, RewriteRule::kAddedReductions);
+          claim(origin.uid, RewriteRule::kAddedReductions);
         } else if (pass == "bucket") {
-          // What a pass before it made, such as a recomputed copy, the graph before does not have.
-          const std::optional<Law> law =
-              old != by_uid.end() ? bucket_law(*other, old->second) : law_of_part(graph, node);
+          // BEFORE does not contain nodes made by an earlier pass, such as a recomputed copy.
+          const std::optional<RewriteRule> law =
+              old != by_uid.end() ? bucket_rule(*other, old->second) : rule_of_slice(graph, node);
           if (!law.has_value()) continue;
           if (hands_out(graph, node)) claim(graph[node].uid, *law);
           claim(origin.uid, *law);
@@ -78,13 +79,13 @@ class Collector {
       }
     }
   }
-  // Of the buckets that the graph has.
-  static std::set<Law> laws_of_buckets(const Graph& graph) {
-    std::set<Law> laws;
+  // The rules of all buckets in the graph.
+  static std::set<RewriteRule> laws_of_buckets(const Graph& graph) {
+    std::set<RewriteRule> laws;
     for (const NodeId node : graph.nodes()) {
       const bool is_call =
           graph[node].is_call() && graph.op(node).has(Effect::kCollective) && is_of_bucket(graph, node);
-      if (const std::optional<Law> law = is_call ? bucket_law(graph, node) : std::nullopt; law.has_value())
+      if (const std::optional<RewriteRule> law = is_call ? bucket_rule(graph, node) : std::nullopt; law.has_value())
         laws.insert(*law);
     }
     return laws;
@@ -93,8 +94,8 @@ class Collector {
     return std::vector<NodeId>(graph.nodes().begin(), graph.nodes().end());
   }
 
-  // Whether it is the bucket's call, or what stands for a member's result: the copy of a part, else the part; the wait for
-  // one of the call's results.
+  // Whether the node is the bucket's call or replaces a member's result: the copy of a part, else
+  // the part, or the wait for one of the call's results.
   static bool hands_out(const Graph& graph, NodeId node) {
     if (!graph[node].is_call()) return false;
     if (graph.op(node).has(Effect::kCollective) || is_copy(graph, node)) return true;
@@ -104,11 +105,11 @@ class Collector {
            std::none_of(users.begin(), users.end(),
                         [&graph](NodeId user) { return is_copy(graph, user) && is_of_bucket(graph, user); });
   }
-  // Of the call that a part of a bucket comes from: up through waits, views and copies.
-  static std::optional<Law> law_of_part(const Graph& graph, NodeId node) {
+  // The rule of the call that a part of a bucket comes from, up through waits, views and copies.
+  static std::optional<RewriteRule> rule_of_slice(const Graph& graph, NodeId node) {
     constexpr int kMaxSteps = 8;
     for (int step = 0; step < kMaxSteps && node.is_valid() && graph[node].is_call(); ++step) {
-      if (graph.op(node).has(Effect::kCollective)) return bucket_law(graph, node);
+      if (graph.op(node).has(Effect::kCollective)) return bucket_rule(graph, node);
       node = first_argument(graph, node);
     }
     return std::nullopt;
@@ -122,67 +123,69 @@ class Collector {
   static bool is_copy(const Graph& graph, NodeId node) {
     return graph[node].is_call() && graph.op(node).name == "aten.clone.default";
   }
-  // Of a call that makes a result for each of its members.
+  // True for a result of a collective that has one result per member.
   static bool is_item_of_call(const Graph& graph, NodeId node) {
     if (!node.is_valid() || !graph[node].is_call() || graph.op(node).view != ViewKind::kProjection) return false;
     const NodeId list = first_argument(graph, node);
     return list.is_valid() && graph[list].is_call() && graph.op(list).has(Effect::kCollective);
   }
 
-  // Of a collective, or the wait for one.
-  static std::optional<Law> bucket_law(const Graph& graph, NodeId node) {
+  // The rule for a collective, or for the wait for one.
+  static std::optional<RewriteRule> bucket_rule(const Graph& graph, NodeId node) {
     if (!graph[node].is_call()) return std::nullopt;
     if (graph.op(node).has(Effect::kWaits)) {
       const NodeId start = first_argument(graph, node);
       return start.is_valid() && graph[start].is_call() && !graph.op(start).has(Effect::kWaits)
-                 ? bucket_law(graph, start)
+                 ? bucket_rule(graph, start)
                  : std::nullopt;
     }
     if (!graph.op(node).has(Effect::kCollective)) return std::nullopt;
     switch (collective_kind(graph.op(node))) {
       case CollectiveKind::kAllGather:
-        return Law::kBucket;
+        return RewriteRule::kBucket;
       case CollectiveKind::kReduceScatter:
       case CollectiveKind::kAllReduce:
-        return Law::kBucketedReduction;
+        return RewriteRule::kBucketedReduction;
       default:
         return std::nullopt;
     }
   }
 
-  void claim(uint64_t uid, Law law) {
-    if (std::find(laws_.begin(), laws_.end(), law) == laws_.end() || !known_.emplace(uid, law).second) return;
+  void claim(uint64_t uid, RewriteRule law) {
+    if (std::find(rewrites_.begin(), rewrites_.end(), law) == rewrites_.end() || !known_.emplace(uid, law).second)
+      return;
     claims_.push_back({name_, uid, law});
   }
 
   const Module& before_;
   const Module& after_;
-  const std::vector<Law>& laws_;
+  const std::vector<RewriteRule>& rewrites_;
   std::string name_;
-  std::map<uint64_t, Law> known_;  // of this graph: a node has one
+  std::map<uint64_t, RewriteRule> known_;  // in this graph; a node has one
   std::vector<Claim> claims_;
 };
 
 }  // namespace
 
-std::vector<Claim> claims_by_origins(const Module& before, const Module& after, const std::vector<Law>& laws) {
+std::vector<Claim> claims_by_origins(const Module& before, const Module& after, const std::vector<RewriteRule>& laws) {
   return laws.empty() ? std::vector<Claim>() : Collector(before, after, laws).run();
 }
 
-bool may_follow_from(const Graph& graph, NodeId call, const std::vector<Law>& laws) {
-  const auto is_allowed = [&laws](Law law) { return std::find(laws.begin(), laws.end(), law) != laws.end(); };
+bool may_follow_from(const Graph& graph, NodeId call, const std::vector<RewriteRule>& laws) {
+  const auto is_allowed = [&laws](RewriteRule law) { return std::find(laws.begin(), laws.end(), law) != laws.end(); };
   const auto is_of_law = [&](NodeId node) {
     const bool moves =
         graph[node].is_call() && (graph.op(node).has(Effect::kCollective) || graph.op(node).has(Effect::kWaits));
-    return moves && std::any_of(laws.begin(), laws.end(), [](Law law) { return law != Law::kPart; });
+    return moves && std::any_of(laws.begin(), laws.end(), [](RewriteRule law) { return law != RewriteRule::kPart; });
   };
   if (const NodeExtra* extra = graph.extra(call)) {
     for (const Origin& origin : extra->origins) {
       const std::string_view pass = graph.module().text(origin.pass);
-      const bool made = (pass == "bucket" && (is_allowed(Law::kBucket) || is_allowed(Law::kBucketedReduction))) ||
-                        (pass == "fuse-gathers" && is_allowed(Law::kGathers)) ||
-                        (pass == "alias-round-trips" && is_allowed(Law::kOwnShard)) ||
-                        (pass == "dedup-unshards" && is_allowed(Law::kAddedReductions));
+      const bool made =
+          (pass == "bucket" && (is_allowed(RewriteRule::kBucket) || is_allowed(RewriteRule::kBucketedReduction))) ||
+          (pass == "fuse-gathers" && is_allowed(RewriteRule::kGathers)) ||
+          (pass == "alias-round-trips" && is_allowed(RewriteRule::kOwnShard)) ||
+          (pass == "dedup-unshards" && is_allowed(RewriteRule::kAddedReductions));
       if (made) return true;
     }
   }

@@ -65,11 +65,11 @@ std::optional<Error> check_output(const Module& module, const PipelineStep& step
   Error error = broken.front();
   error.message = "after pass " + std::to_string(index + 1) + " (" + step.text + "): " + error.message;
   if (broken.size() > 1) error.message += "; " + std::to_string(broken.size() - 1) + " more broken invariants";
-  error.hint = "this is a mistake in the pass, not in the input";
+  error.hint = "this is a bug in the pass, not in the input";
   return error;
 }
 
-// Proves step after step.
+// Proves one step after the other.
 class PipelineProof {
  public:
   PipelineProof(const Module& module, const Pipeline& pipeline, Numerics numerics, const StructuralHash& hash)
@@ -87,7 +87,7 @@ class PipelineProof {
     prover_.emplace(module, options_);
     note_views();
     if (!module.certificate.has_value()) return;
-    // By what was allowed then, as a name hangs on it.
+    // Uses the allowances of the certificate, as the name depends on them.
     ProofOptions then;
     allow(then, module, *module.certificate);
     const bool is_alike = then.allow_dead_draws == options_.allow_dead_draws;
@@ -96,7 +96,8 @@ class PipelineProof {
     if (!is_stale_) certificate_ = module.certificate;
   }
 
-  // What is proved after these steps. `is_stale` becomes true where the module's own certificate is another module's.
+  // The certificate after these steps. Sets `is_stale` if the module's own certificate is for
+  // another module.
   std::optional<Certificate> certify(Module& module, const std::vector<StepReport>& steps, bool& is_stale) {
     is_stale = is_stale_;
     Certificate out = certificate_.value_or(Certificate());
@@ -127,12 +128,13 @@ class PipelineProof {
     return out;
   }
 
-  // Whether the step is proved from the module just before it, which keep() keeps: nothing must be left to prove then.
+  // Whether the step is proved from the module directly before it, which keep() stores. Then all
+  // earlier steps must be proved already.
   static bool needs_module_before(const PipelineStep& step) {
     return step.pass->is_on_module || step.has(ProofTerm::kClaims);
   }
 
-  // Before such a step.
+  // Call it before such a step.
   void keep(const Module& module, const PipelineStep& step) {
     if (step.has(ProofTerm::kClaims)) before_ = module.clone();
     if (!step.pass->is_on_module) return;
@@ -142,10 +144,11 @@ class PipelineProof {
     step_prover_.emplace(module, options);
   }
 
-  // After a step that changed the module. `is_last`: no other proof follows. `hash`: the module's, where it was asked for.
+  // Call it after a step that changed the module. `is_last`: no other proof follows. `hash` is the
+  // module's, if requested.
   std::optional<Error> check(const Module& module, const PipelineStep& step, size_t index, bool is_last,
                              const StructuralHash& hash, StepReport& report) {
-    if (step.has(ProofTerm::kMarksOnly) && !is_last) return std::nullopt;  // proved with what follows
+    if (step.has(ProofTerm::kMarksOnly) && !is_last) return std::nullopt;  // proved with the next step
     const std::vector<bool> is_known = hash.unchanged_since(std::exchange(proved_, hash));
     const std::vector<Claim>& claims = report.result.claims();
     ModuleProof proof;
@@ -178,7 +181,7 @@ class PipelineProof {
   }
 
  private:
-  // What proofs so far rested on.
+  // Records the recorded values on which the proofs so far rely.
   void note_views() {
     const ModuleName name = prover_->name();
     most_.recorded_views = std::max(most_.recorded_views, name.recorded_views);
@@ -187,11 +190,11 @@ class PipelineProof {
 
   ProofOptions options_;
   ModuleName most_;
-  StructuralHash proved_;  // of the module at the last proof
+  StructuralHash proved_;  // hash of the module at the last proof
   std::optional<Prover> prover_;
-  std::optional<Prover> step_prover_;       // where the pass works on the module
-  std::unique_ptr<Module> before_;          // where the pass may claim equalities
-  std::optional<Certificate> certificate_;  // the module's, where it is this module's
+  std::optional<Prover> step_prover_;       // for a pass on the module
+  std::unique_ptr<Module> before_;          // for a pass that may claim equalities
+  std::optional<Certificate> certificate_;  // the module's, if it is valid for this module
   bool is_stale_ = false;
 };
 
@@ -217,14 +220,14 @@ namespace {
 Error numerics_error(const PipelineStep& step, Numerics needs, Numerics allowed) {
   const std::string needed(name_of(needs));
   return Error{ErrorCode::kUsage,
-               step.text + " is of the class " + needed + ", and --numerics " + std::string(name_of(allowed)) +
-                   " does not allow that",
+               step.text + " has the numerics class " + needed + ", which --numerics " + std::string(name_of(allowed)) +
+                   " does not allow",
                "if results may change that far, add --numerics " + needed,
                {}};
 }
 
-// The first node that such a claim is about and the module has.
-Where place_of(const Module& module, const std::vector<Claim>& claims, Law law) {
+// The first node of the module that has a claim of this rule.
+Where place_of(const Module& module, const std::vector<Claim>& claims, RewriteRule law) {
   Where where;
   for (const GraphId id : module.graphs()) {
     const Graph& graph = module.graph(id);
@@ -251,11 +254,11 @@ std::optional<Error> numerics_error(const Pipeline& pipeline, Numerics allowed) 
 }
 
 std::string_view default_pipeline_text() {
-  return "infer-phase,"   // first: the others must tell forward from backward; marked graphs pass through
+  return "infer-phase,"   // first: the others need phases; leaves marked graphs unchanged
          "canonicalize,"  // before cse and remat, so that neither has to look through aliases
          "cse,"           // fewer nodes to save or recompute
          "remat,"         // carries out the tags
-         "dce";           // last: what the others left without users
+         "dce";           // last: erases nodes that the others left without users
 }
 
 Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const RunOptions& options) {
@@ -268,7 +271,7 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
   FXOPT_CHECK(module.num_graphs() > 0, "a module without graphs");
   RunReport report;
   StructuralHash hash = options.check_hash ? structural_hash(module) : StructuralHash();
-  std::vector<bool> is_known;  // by graph: well formed, and unchanged since that was seen
+  std::vector<bool> is_known;  // by graph: well formed, and unchanged since that check
   const size_t count = std::min(pipeline.steps.size(), options.stop_after);
   Decisions decisions = options.check_hash ? find_decisions(module) : Decisions();
   std::optional<PipelineProof> proof;
@@ -287,7 +290,7 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
     done.seconds = watch.lap();
     done.result = std::move(*result);
     FXOPT_CHECK(done.result.claims().empty() || step.has(ProofTerm::kClaims),
-                "pass " + step.text + " claims equalities, which its row does not say");
+                "pass " + step.text + " claims equalities, but its registry row lacks that rule");
     for (const Claim& claim : done.result.claims()) {
       if (numerics_of(claim.law) <= options.numerics) continue;
       Error error = numerics_error(step, numerics_of(claim.law), options.numerics);
@@ -295,14 +298,14 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
       return error;
     }
     done.nodes_after = module.num_nodes();
-    bool has_changed = true;  // as far as anyone has looked
+    bool has_changed = true;  // as far as known
     if (options.check_hash) {
       const StructuralHash before = std::exchange(hash, structural_hash(module));
       has_changed = hash != before;
       is_known = hash.unchanged_since(before);
       FXOPT_CHECK(done.result.changed() == has_changed,
                   "pass " + step.text +
-                      (has_changed ? " changed the module and counted nothing" : " counted a change and made none"));
+                      (has_changed ? " changed the module but counted nothing" : " counted a change but made none"));
       if (has_changed) {
         const Decisions kept = std::exchange(decisions, find_decisions(module));
         const std::string broken = broken_decision(kept, decisions);

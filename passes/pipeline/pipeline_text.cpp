@@ -2,8 +2,8 @@
 // step     = name [ "{" [ option { "," option } ] "}" ] ;
 // option   = name "=" ( word | '"' { character | '\"' | '\\' } '"' ) ;
 //
-// Whitespace between tokens is free. A name is letters, digits, '-' and '_'; a word is any run of characters other than
-// whitespace and ",{}=" and quotes.
+// Whitespace between tokens is free. A name consists of letters, digits, '-' and '_'. A word is any
+// run of characters except whitespace, ",{}=" and quotes.
 
 #include <algorithm>
 #include <optional>
@@ -163,14 +163,15 @@ class Parser {
     return failed;
   }
 
-  // A rule is broken by the first run of a pass: running it again later, after what it must precede, is harmless.
+  // Only the first run of a pass can break a rule. Running it again later, after a pass that it
+  // must precede, is harmless.
   std::optional<Error> check_order(const Pipeline& before, const PassInfo& pass, size_t column) const {
     for (const PipelineStep& step : before.steps) {
       if (step.pass == &pass) return std::nullopt;
       const std::string why = order_conflict(*step.pass, pass);
       if (why.empty()) continue;
       const std::string name = "'" + std::string(pass.name) + "'", other = "'" + std::string(step.pass->name) + "'";
-      return error(ErrorCode::kPassOrder, column, name + " must not stand after " + other + ": " + why,
+      return error(ErrorCode::kPassOrder, column, name + " must not come after " + other + ": " + why,
                    "put " + name + " before " + other);
     }
     return std::nullopt;

@@ -7,9 +7,9 @@
 namespace fxopt {
 namespace {
 
-constexpr size_t kMaxClaims = 3;  // refused ones that are printed
+constexpr size_t kMaxClaims = 3;  // refused claims to print
 
-// The node's line without what is recorded beside the call.
+// The node's line without the records after the call.
 std::string call_line(const Graph& graph, NodeId node) {
   std::string line = print_node(graph, node);
   if (const size_t end = line.find(") {"); end != std::string::npos) line.resize(end + 1);
@@ -26,14 +26,13 @@ std::string source_of(const Graph& graph, NodeId node) {
 std::string_view change_text(ModuleProof::Change change) {
   switch (change) {
     case ModuleProof::Change::kAdded:
-      return "the first call that the graph before does not compute; it has no node of this uid";
+      return "the first call that the input graph does not compute; no node there has this uid";
     case ModuleProof::Change::kArguments:
-      return "the first call that the graph before does not compute; its node of this uid has other arguments, "
-             "constants "
-             "or sizes";
+      return "the first call that the input graph does not compute; its node of this uid has other arguments, "
+             "constants or sizes";
     case ModuleProof::Change::kData:
-      return "the first call that the graph before does not compute; its node of this uid is called alike, but reads "
-             "other data: what it is given was computed or written otherwise, or it stands before or after another "
+      return "the first call that the input graph does not compute; its node of this uid is the same call, but reads "
+             "other data: its operands were computed or written differently, or it comes before or after another "
              "write, draw or effect";
   }
   return "";
@@ -46,10 +45,10 @@ Error proof_error(const Module& judged, const ModuleProof& proof) {
   Error error;
   const bool is_undecided = proof.answer == ProofAnswer::kUndecided;
   error.code = is_undecided ? ErrorCode::kNotProved : ErrorCode::kNotEquivalent;
-  error.message = is_undecided ? "not proved to compute the same: " + proof.missing : "it computes something else";
+  error.message = is_undecided ? "not proved to compute the same: " + proof.missing : "results differ";
   if (!proof.differences.empty()) {
     const ProofDifference& first = proof.differences.front();
-    error.message += is_undecided ? "; it may differ in " : "; different: ";
+    error.message += is_undecided ? "; it may differ in " : ": ";
     error.message += first.what;
     if (first.graph.is_valid()) error.where.graph = after.text(first.graph);
     if (first.graph.is_valid() && first.node.is_valid()) {
@@ -57,7 +56,7 @@ Error proof_error(const Module& judged, const ModuleProof& proof) {
       error.message += " (%" + std::string(graph.name_of(first.node)) + ")";
     }
     const size_t more = proof.differences.size() - 1;
-    if (more > 0) error.message += ", and " + std::to_string(more) + " more";
+    if (more > 0) error.message += " and " + std::to_string(more) + " more";
   }
   for (size_t i = 0; i < proof.refused_claims.size() && i < kMaxClaims; ++i) {
     error.message += (i == 0 ? "; claims refused: " : "; ") + proof.refused_claims[i];
@@ -67,8 +66,7 @@ Error proof_error(const Module& judged, const ModuleProof& proof) {
   }
   if (!proof.first_new.is_valid() && is_undecided) return error;
   if (!proof.first_new.is_valid()) {
-    error.hint =
-        "every call of it is computed by the graph before: outputs, writes or effects were exchanged or left out";
+    error.hint = "every call also occurs in the input graph: outputs, writes or effects were exchanged or left out";
     return error;
   }
   const Graph& graph = after.graph(after.find_graph(proof.graph));

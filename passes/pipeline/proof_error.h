@@ -6,8 +6,8 @@
 
 namespace fxopt {
 
-// What to print of a proof that failed: kNotEquivalent or kNotProved, with the first difference, how many more there are,
-// and the first call that is new. `judged` is the module after.
+// The error for a failed proof: kNotEquivalent or kNotProved, with the first difference, the number
+// of others, and the first new call. `judged` is the module after.
 Error proof_error(const Module& judged, const ModuleProof& proof);
 
 }  // namespace fxopt

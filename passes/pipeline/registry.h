@@ -15,10 +15,10 @@
 
 namespace fxopt {
 
-// What is open when a pipeline begins, and which some pass decides for good. A pass that needs it open must stand before
-// those that end it.
+// A property that is open when a pipeline begins and that some pass settles. A pass that needs it
+// open must come before the passes that end it.
 enum class OpenQuestion : uint8_t {
-  kPhases,  // which nodes are forward and which are backward, where a graph marks neither
+  kPhases,  // which nodes are forward and which backward, in a graph that marks neither
   kTags,    // which tags the nodes carry
 };
 template <>
@@ -27,15 +27,15 @@ struct EnumNames<OpenQuestion> {
                                                     {OpenQuestion::kTags, "open-tags"}};
 };
 
-// What a pass may do to what the graph computes, always or where an option has a value.
+// How a pass may change the computation, always or if an option has a value.
 enum class ProofTerm : uint8_t {
-  kMarksOnly,         // it changes phases, tags and other marks: the next pass is proved with it
-  kDropsDraws,        // it leaves out random draws, so that those after them draw other numbers
-  kDropsCollectives,  // collectives and waits that nobody reads
+  kMarksOnly,         // it changes phases, tags and other marks: proved together with the next pass
+  kDropsDraws,        // it leaves out random draws, so later draws yield other numbers
+  kDropsCollectives,  // it leaves out unused collectives and waits
   kDropsAssertions,
-  kDropsBackward,  // backward of a joint graph, with all that it returns and does
-  kClaims,         // it puts expressions in place of others, and claims that they are equal by laws
-  kImitates,       // it does what another program does, right or wrong: a difference is a warning
+  kDropsBackward,  // it drops backward of a joint graph, with all its outputs and effects
+  kClaims,         // it replaces expressions by others, and claims rewrite rules as the reason
+  kImitates,       // it reproduces another program, right or wrong: a difference is a warning
 };
 struct ProofRule {
   ProofTerm term;
@@ -46,7 +46,7 @@ struct ProofRule {
 struct PassRules {
   struct End {
     OpenQuestion question;
-    std::string_view why;  // what the pass does that decides it: "remat carries out the tags"
+    std::string_view why;  // how the pass settles it: "remat carries out the tags"
   };
   std::vector<OpenQuestion> needs;
   std::vector<End> ends;
@@ -55,19 +55,21 @@ struct PassRules {
 
 struct PassOptionInfo {
   std::string name;
-  std::string type;  // "bool", "int", "float", "bytes", "string", "pattern", "enum", or one of these and " list"
+  // "bool", "int", "float", "share", "bytes", "string", "pattern", "enum", or one of these and
+  // " list".
+  std::string type;
   std::string default_value;
-  std::vector<std::string> choices;  // of an enum
+  std::vector<std::string> choices;  // for an enum
   std::string help;
 };
 
-// Options of a pass as a pipeline writes them: name and value.
+// Options of a pass as in a pipeline: name and value.
 using OptionTexts = std::vector<std::pair<std::string, std::string>>;
 
 template <class Subject>
 using PassRun = std::function<Result<PassResult>(Subject&, PassContext&)>;
 
-// A pass with its options set: what a pipeline runs, on each graph or once on the module.
+// A pass with its options set, ready to run on each graph or once on the module.
 struct BoundPass {
   std::variant<PassRun<Graph>, PassRun<Module>> run;
   OptionTexts options;  // that differ from their defaults, each in its one spelling
@@ -81,13 +83,13 @@ struct PassInfo {
   PassRules rules;
   bool is_on_module = false;  // it may add, replace and remove graphs
   std::vector<PassOptionInfo> options;
-  // Binds options given as (name, value) text. Errors: kUnknownOption, kBadOptionValue, with the option's name in
-  // Where.field.
+  // Binds options given as (name, value) text. Errors: kUnknownOption, kBadOptionValue, with the
+  // option's name in Where.field.
   std::function<Result<BoundPass>(const OptionTexts&)> bind;
 };
 
-// Why `later` must not stand after `earlier` in a pipeline, as in "it needs open-tags, and remat carries out the tags";
-// empty where it may.
+// Why `later` must not come after `earlier` in a pipeline, as in "it needs open-tags, but remat
+// carries out the tags"; empty if it may.
 std::string order_conflict(const PassInfo& earlier, const PassInfo& later);
 
 // Sorted by name.

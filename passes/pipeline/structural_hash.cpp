@@ -1,5 +1,6 @@
-// Hashes ids of the module's tables where equal content has equal ids (strings, sizes, expressions, targets), and
-// content where it has not (arguments, values, records). Comparable only within one process and module.
+// Hashes ids of the module's tables if equal content has equal ids (strings, sizes, expressions,
+// targets), and otherwise the content (arguments, values, records). Comparable only within one
+// process and module.
 
 #include <algorithm>
 #include <array>
@@ -24,7 +25,7 @@ class Hasher {
     return hash_;
   }
 
-  // Items are hashed many at a time, which is several times faster than one after the other.
+  // Items are hashed in batches, which is several times faster than one at a time.
   void add(uint64_t item) {
     if (num_items_ == items_.size()) fold();
     items_[num_items_++] = item;
@@ -66,7 +67,7 @@ class Hasher {
     }
   }
 
-  // Any member of a record, as its visit() hands it over.
+  // Any member of a record, as passed by its visit().
   template <class T>
   void add_field(const T& field) {
     if constexpr (std::is_same_v<T, std::string>) {
@@ -141,7 +142,7 @@ class Hasher {
 
   const Pool* pool_;
   uint64_t hash_ = 0;
-  std::array<uint64_t, 1024> items_;  // not yet in it
+  std::array<uint64_t, 1024> items_;  // not yet folded into hash_
   size_t num_items_ = 0;
 };
 
@@ -185,7 +186,7 @@ void add_node(Hasher& hasher, const Graph& graph, NodeId id) {
   hasher.add_args(node.kwargs);
   hasher.add_args(node.meta);
   hasher.add_value(node.value);
-  // Rare fields made on demand and left empty are no change.
+  // Rare fields that were created on demand and left empty are no change.
   const NodeExtra* extra = graph.extra(id);
   const bool has_extra = extra != nullptr && !is_empty(*extra);
   hasher.add(has_extra ? 1 : 0);

@@ -16,7 +16,8 @@ bool calls(const Graph& graph, NodeId node, std::string_view name) {
   return graph[node].is_call() && graph.op(node).name == name;
 }
 
-// What the chain of reload and waits that ends in `wait` took off the device; invalid for any other wait.
+// The value that the chain of reload and waits ending in `wait` moved off the device; invalid for
+// any other wait.
 NodeId reloaded_by(const Graph& graph, NodeId wait) {
   const NodeId reload = first_argument(graph, wait);
   if (!reload.is_valid() || !calls(graph, reload, kReload)) return NodeId();

@@ -7,12 +7,12 @@
 #include "ir/graph/graph.h"
 #include "ir/step/phases.h"
 
-// Values that CPU offload took off the device, and where backward has them again.
+// Values that CPU offload moved off the device, and the backward nodes that bring them back.
 //
-//   %c = ao.offload(%f)     %h = ao.wait_tensor(%c, ...)     forward; the memory of %f is gone behind the wait
+//   %c = ao.offload(%f)     %h = ao.wait_tensor(%c, ...)     forward; frees %f after the wait
 //   %r = ao.reload(%h)      %b = ao.wait_tensor(%r)          backward
 //
-// A copy that remat makes of a reader of %f must read %b.
+// When remat copies a consumer of %f, the copy must read %b.
 
 namespace fxopt {
 
@@ -20,18 +20,20 @@ class Reloads {
  public:
   Reloads(const Graph& graph, const PhaseMap& phases, const StorageMap& storages);
 
-  // The wait in backward that stands for offloaded `node`; invalid for other nodes. O(1).
+  // The backward wait that replaces the offloaded `node`; invalid for other nodes. O(1).
   NodeId of(NodeId node) const { return waits_.get(node); }
-  // The offloaded value on whose memory `node` is, or may be, another tensor; invalid when there is none.
+  // The offloaded value whose memory another tensor `node` shares, or may share; invalid if none
+  // exists.
   NodeId offloaded_under(NodeId node) const;
-  // The offloaded value that owns `buffer`; invalid when there is none.
+  // The offloaded value that owns `buffer`; invalid if none exists.
   NodeId offloaded_on(BufferId buffer) const { return owners_.get(buffer); }
-  // Whether `node` is on the way to what is reloaded: an offload or its wait. Those are not to be repeated.
+  // Whether `node` is an offload or its wait, on the way to a reload. Those must not be repeated.
   bool is_offload(NodeId node) const { return offloads_.get(node); }
   bool empty() const { return empty_; }
 
-  // What must move before `reader`, in order, for it to read the reload of `offloaded`; nothing when that is impossible
-  // because the reload waits for more than its offload, or leads to `reader`. O(1).
+  // The nodes that must move before `reader`, in order, so that it reads the reload of `offloaded`.
+  // Nothing if that is impossible: the reload waits for more than its offload, or leads to
+  // `reader`. O(1).
   std::optional<std::vector<NodeId>> to_hoist(NodeId offloaded, NodeId reader) const;
 
  private:

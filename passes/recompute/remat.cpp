@@ -6,26 +6,28 @@
 //   %b = gelu_backward(%d, %m)                   %m_recomputed = mm(%x, %w)
 //                                                %b = gelu_backward(%d, %m_recomputed)
 //
-// Region  A maximal run of backward nodes. A node without a backward mark that depends on backward values (a gradient
-//         sum, an accumulation) does not end a run; an independent forward node, such as the next chunk of a chunked
-//         loss, does. Each region gets its own copies: sharing one across regions would keep it alive between them,
-//         which is saving it.
-// Place   Right before the first node of the region that needs it, in forward order. Only edges of nodes after the
-//         copy, in the same region, are redirected.
-// Legal   The op can be repeated; and RepeatRules (ir/step/repeat.h): nothing writes what it reads between the original
-//         and the copy, nor, in a joint graph, forward at all after the original; nothing writes the original's own
-//         result, since the write would go to one of two tensors; of several tensors on its memory that the caller is
-//         handed, backward made none. What is tagged PREFER_RECOMPUTE and cannot be repeated is saved.
-// Offload A copy reads an offloaded value from its reload, which moves before it where it comes after it; views of the
-//         value between the two are copied too, and where that cannot be the reader is saved.
-// Copies  get their own metadata and storages, an origin, phase backward, no tag: running remat twice copies nothing
-//         more.
+// Region  A maximal run of backward nodes. A node without a backward mark that depends on backward
+//         values (a gradient sum, an accumulation) does not end a run. An independent forward node,
+//         such as the next chunk of a chunked loss, does. Each region gets its own copies: a copy
+//         shared across regions would stay alive between them, which amounts to saving it.
+// Place   Directly before the first node of the region that needs it, in forward order. Only edges
+//         of later nodes in the same region are redirected.
+// Legal   The op can be repeated, and RepeatRules (ir/step/repeat.h) hold. Its operands are not
+//         written between the original and the copy; in a joint graph, forward does not write them
+//         after the original. The original's result is not written, since the write would reach
+//         only one of two tensors. If the caller gets several tensors on its memory, backward made
+//         none. A PREFER_RECOMPUTE value that cannot be repeated is saved.
+// Offload A copy reads an offloaded value from its reload, which moves before the copy if needed.
+//         Views of the value between the two are copied too. If that is impossible, the consumer is
+//         saved.
+// Copies  get their own metadata and storages, an origin and phase backward, but no tag: a second
+//         run of remat makes no more copies.
 //
-// Phases  Derived where the graph marks none; the marks are then written into a graph that gets copies, so that what
-//         runs next sees what remat saw.
+// Phases  Inferred if the graph marks none. A graph that gets copies also gets the inferred marks,
+//         so later passes see the same phases as remat.
 //
-// compat=torch takes PyTorch's regions (the marks alone where there are any, one region), tags (no inheritance by views
-// and waits) and asks nothing about mutation.
+// compat=torch takes PyTorch's regions (only the marks if any exist, one region) and tags (views
+// and waits inherit none), and ignores mutation.
 
 #include "passes/recompute/remat.h"
 
@@ -77,7 +79,7 @@ class Writer {
   void run(const RematPlan& plan) {
     mapped_ = IdMap<NodeId, NodeId>(graph_.num_ids());
     buffers_ = IdMap<BufferId, StorageId>(storages_.num_buffers());
-    put_into_forward(plan.sizes);
+    move_to_forward(plan.sizes);
     for (const RematRegion& region : plan.regions) {
       for (const RematStep& step : region.steps) {
         for (const NodeId link : step.hoisted) hoist(link, step.consumer);
@@ -93,7 +95,8 @@ class Writer {
   const IdMap<NodeId, NodeId>& originals() const { return originals_; }
 
  private:
-  // The next region shares no copy with this one. In time of the copies, for there may be as many regions as nodes.
+  // Regions share no copies. Takes time proportional to the copies, as a graph may have as many
+  // regions as nodes.
   void forget() {
     for (const NodeId original : copied_) mapped_[original] = NodeId();
     for (const BufferId buffer : owned_) buffers_[buffer] = StorageId();
@@ -118,16 +121,17 @@ class Writer {
     if (own_subgraphs_) own_subgraphs(id);
   }
 
-  // Each right after what it reads. Where that has other sizes by then it stays, and keeps what it reads so long.
-  void put_into_forward(const std::vector<NodeId>& sizes) {
+  // Moves each call directly after its last input. If that input changes its sizes in place by
+  // then, the call stays, and its input stays alive until it.
+  void move_to_forward(const std::vector<NodeId>& sizes) {
     if (sizes.empty()) return;
     IdMap<NodeId, uint32_t> places(graph_.num_ids(), 0);
     for (const NodeId node : graph_.nodes()) places[node] = graph_.position(node);
-    for (const NodeId node : sizes) put_into_forward(node, places);
+    for (const NodeId node : sizes) move_to_forward(node, places);
     result_.count("into-forward", static_cast<int64_t>(mark_rest_of_forward(graph_, phases_)));
   }
 
-  void put_into_forward(NodeId node, IdMap<NodeId, uint32_t>& places) {
+  void move_to_forward(NodeId node, IdMap<NodeId, uint32_t>& places) {
     NodeId last;
     graph_.for_each_input(node, [&](NodeId input) {
       if (!last.is_valid() || places[input] > places[last]) last = input;
@@ -176,7 +180,7 @@ class Writer {
     }
   }
 
-  // A view in backward that now stands on a copy is recorded on the copy's storage.
+  // Records a backward view of a copy on the copy's storage.
   void follow_copies(NodeId node) {
     const std::span<const BufferId> buffers = storages_.buffers(node);
     const bool moved = std::any_of(buffers.begin(), buffers.end(),
@@ -184,7 +188,7 @@ class Writer {
     if (moved) graph_[node].value = own_value(node);
   }
 
-  // The original's value on storages of the copy's own.
+  // The original's value on the copy's own storages.
   ValueId own_value(NodeId original) {
     const ValueId value = graph_[original].value;
     if (!value.is_valid()) return value;
@@ -198,7 +202,7 @@ class Writer {
     });
   }
 
-  // A storage made by a copied node is a new one; any other is the one the original had.
+  // A new storage if a copied node made the original's; otherwise the storage of the original.
   StorageId own_storage(BufferId buffer, StorageId carried) {
     if (const NodeId offloaded = reloads_.offloaded_on(buffer); offloaded.is_valid()) {
       const Tensor* reloaded = single_tensor(graph_, reloads_.of(offloaded));
@@ -224,15 +228,15 @@ class Writer {
   bool own_subgraphs_;
   PassResult& result_;
   StringId pass_;
-  IdMap<NodeId, NodeId> mapped_;        // original to its copy in the region at hand
+  IdMap<NodeId, NodeId> mapped_;        // original to its copy in the current region
   IdMap<BufferId, StorageId> buffers_;  // to the storage of the copy, likewise
-  IdMap<NodeId, NodeId> originals_;     // of every copy
-  std::vector<NodeId> copied_;          // that mapped_ has
-  std::vector<BufferId> owned_;         // that buffers_ has
+  IdMap<NodeId, NodeId> originals_;     // copy to its original
+  std::vector<NodeId> copied_;          // the keys set in mapped_
+  std::vector<BufferId> owned_;         // the keys set in buffers_
 };
 
-// The verdict of a tag stands once it is given: a later run has nothing to add to a tag that was carried out. That of a mark is of the
-// last run that saw backward read what forward saves.
+// A tag keeps its first verdict: a later run adds nothing to a tag that was carried out. A mark has
+// the verdict of the last run in which backward still read the saved value.
 void write_verdicts(Graph& graph, const RematPlan& plan, const RematFacts& facts, StringId pass, PassResult& result) {
   const IdMap<NodeId, TagVerdict> verdicts = judge_tags(graph, plan, facts);
   for (const NodeId node : graph.nodes()) {
@@ -247,14 +251,16 @@ void write_verdicts(Graph& graph, const RematPlan& plan, const RematFacts& facts
   for (auto& [node, verdict] : judge_marks(graph, plan, facts)) {
     verdict.pass = pass;
     std::optional<TagVerdict>& known = graph.mutable_extra(node).mark_verdict;
-    const bool is_final = known.has_value() && known->verdict == Verdict::kOverridden;  // backward reads copies now
+    // Backward reads copies once a mark is overridden.
+    const bool is_final = known.has_value() && known->verdict == Verdict::kOverridden;
     if (is_final || (known.has_value() && known->verdict == verdict.verdict && known->rule == verdict.rule)) continue;
     known = verdict;
     result.count("verdicts");
   }
 }
 
-// Tags that ask for recompute in a graph where nothing is backward, and that no pass has carried out in the joint graph before.
+// Remarks recompute tags in a graph without backward nodes, unless an earlier pass carried them out
+// in the joint graph.
 void remark_without_backward(const Graph& graph, PassResult& result) {
   int64_t tagged = 0;
   NodeId first;
@@ -269,7 +275,8 @@ void remark_without_backward(const Graph& graph, PassResult& result) {
                     " without effect: no node of this graph is backward, neither marked nor inferred");
 }
 
-// The collectives of each group in the order in which it first runs them, without those that are gone; copies by their original.
+// The collectives of each group in the order of their first run, without erased ones. A copy counts
+// as its original.
 using GroupOrders = std::map<GroupKey, std::vector<NodeId>>;
 GroupOrders find_orders(const Graph& graph, const IdMap<NodeId, NodeId>& originals,
                         const IdMap<NodeId, bool>& is_gone) {
@@ -297,8 +304,8 @@ IdMap<NodeId, bool> find_unread(const Graph& graph, const RematPlan& plan) {
   return is_unread;
 }
 
-// Unread originals that stay: collectives without which their group would run its collectives in another order, and the waits of
-// collectives that stay.
+// Unused originals that stay: collectives whose removal would change the order of collectives in
+// their group, and the waits of collectives that stay.
 IdMap<NodeId, bool> find_held(const Graph& graph, const IdMap<NodeId, NodeId>& originals,
                               const IdMap<NodeId, bool>& is_unread, PassResult& result) {
   IdMap<NodeId, bool> held(graph.num_ids(), false);
@@ -312,14 +319,14 @@ IdMap<NodeId, bool> find_held(const Graph& graph, const IdMap<NodeId, NodeId>& o
       if (!is_unread.get(node)) continue;
       held[node] = true;
       result.remark(graph, node, "kept-in-order",
-                    "runs in forward too, where nothing reads it: without it the collectives of its group would run in "
-                    "another order");
+                    "also stays in forward, unused: without it, the collectives of its group would run in another "
+                    "order");
     }
   }
   return held;
 }
 
-// Originals nobody reads any more, from the last to the first so that chains go.
+// Erases unused originals from the last to the first, so that whole chains are erased.
 void erase_originals(Graph& graph, const RematPlan& plan, const RematFacts& facts,
                      const IdMap<NodeId, NodeId>& originals, std::string_view pass, PassResult& result) {
   if (plan.regions.empty()) return;  // no original was copied

@@ -136,13 +136,14 @@ class Planner {
 
   bool is_copied(NodeId node) const { return copied_in_[node] == region_number_; }
 
-  // A node to look at while planning a step: whether a copy reads it, or only the consumer.
+  // A node to visit while planning a step, and whether a copy reads it or only the consumer.
   struct Wanted {
     NodeId node;
     bool by_copy = false;
   };
 
-  // The copies `consumer` is the first of its region to need, by an explicit stack: chains may be long.
+  // The copies that `consumer` is the first node of its region to need. Uses an explicit stack, as
+  // chains may be long.
   Result<RematStep> plan_step(NodeId consumer) {
     RematStep step;
     step.consumer = consumer;
@@ -155,7 +156,7 @@ class Planner {
       if (!is_on_reload(node, by_copy)) {
         if (!decisions_.of[node].recompute || is_view_of_saved(node, consumer)) continue;
         if (reloads_.is_offload(node)) {
-          block_once(node, TagRule::kOffload, "offloaded", "saved: it is what backward reloads");
+          block_once(node, TagRule::kOffload, "offloaded", "saved: backward reloads it");
           continue;
         }
         if (!unrepeatable_.get(node).empty()) {
@@ -184,7 +185,8 @@ class Planner {
     return !reads_shape_alone(graph_, reader) || decision.rule == TagRule::kCut;
   }
 
-  // What a reader of the region, or a copy made for one, wants for more than its shape.
+  // Finds the values that consumers in the region, or copies made for them, read for more than the
+  // shape.
   void find_read_for_values(const std::vector<NodeId>& region) {
     std::vector<NodeId> readers;
     for (const NodeId consumer : region) {
@@ -202,7 +204,7 @@ class Planner {
     }
   }
 
-  // Nothing is computed again for its shape alone: the reader has the value of forward then.
+  // No value is recomputed for its shape alone: the consumer then reads the forward value.
   void want_inputs(NodeId reader, bool by_copy) {
     graph_.for_each_input(reader, [&](NodeId input) {
       const bool is_for_shape = compat_ == Compat::kFxopt && decisions_.of[input].recompute &&
@@ -216,7 +218,8 @@ class Planner {
     return compat_ == Compat::kFxopt && graph_[node].is_call() && graph_.op(node).has(Effect::kCollective);
   }
 
-  // A collective is copied with its waits: else the copy, or the original, would be left running.
+  // A collective is copied together with its waits. Otherwise the copy or the original would never
+  // be waited for.
   bool can_wait_again(NodeId node) {
     if (!runs_collective(node)) return true;
     for (const NodeId wait : waits_for(graph_, node)) {
@@ -230,7 +233,7 @@ class Planner {
     return true;
   }
 
-  // A view of an offloaded value goes with the reader that is copied: onto the reload.
+  // A view of an offloaded value is copied with its copied consumer, onto the reload.
   bool is_on_reload(NodeId node, bool by_copy) const {
     return by_copy && reloads_.offloaded_under(node).is_valid() && is_pure_view(node);
   }
@@ -241,7 +244,7 @@ class Planner {
     return view != ViewKind::kNone && view != ViewKind::kIdentity && graph_.op(node).is_pure();
   }
 
-  // Whether what `node` reads of offloaded memory is there for a copy of it.
+  // Whether a copy of `node` can read the offloaded memory that `node` reads.
   bool can_read_reloads(NodeId node, NodeId consumer) {
     if (reloads_.empty()) return true;
     bool can = true;
@@ -252,7 +255,7 @@ class Planner {
       const bool follows = !under.is_valid() || is_pure_view(input) || decisions_.of[input].recompute;
       can = can && follows && reloads_.to_hoist(offloaded, consumer).has_value();
     });
-    if (!can) block_once(node, TagRule::kOffload, "offloaded", "saved: it reads memory that is offloaded by then");
+    if (!can) block_once(node, TagRule::kOffload, "offloaded", "saved: its operand is offloaded by then");
     return can;
   }
 
@@ -269,7 +272,8 @@ class Planner {
     });
   }
 
-  // A copy of a view whose storage stays alive anyway would free nothing: of what is not recomputed, or cannot be.
+  // True if a copy of the view would free nothing: its storage belongs to a value that is not
+  // recomputed, or cannot be.
   bool is_view_of_saved(NodeId node, NodeId consumer) {
     if (compat_ != Compat::kFxopt) return false;
     if (decisions_.copies_views) return is_part_of_saved(node, consumer);
@@ -283,7 +287,7 @@ class Planner {
     return is_view_of_kept(facts_, plan_, node);
   }
 
-  // A part goes with the call it is taken from.
+  // A result of a call is recomputed only with the call.
   bool is_part_of_saved(NodeId node, NodeId consumer) {
     const NodeId whole = whole_of(graph_, node);
     return whole.is_valid() && graph_[whole].is_call() &&
@@ -312,14 +316,14 @@ class Planner {
     const TagRule rule = facts_.repeats.obstacle(node, consumer);
     if (rule == TagRule::kNone) return {};
     if (rule == TagRule::kReturned) {
-      return {rule, "returned-alias", "the caller is handed its memory and a view that backward makes of it"};
+      return {rule, "returned-alias", "the caller gets its memory, and a view of it made by backward"};
     }
     return {rule, "mutated",
-            facts_.repeats.is_written_later(node) ? "its result is written in place, and a copy would not see the write"
-                                                  : "what it reads is written before backward would recompute it"};
+            facts_.repeats.is_written_later(node) ? "its result is written in place, and a copy would miss the write"
+                                                  : "its operands are written before backward would recompute it"};
   }
 
-  // PyTorch makes the copy all the same, and computes with other values.
+  // PyTorch makes the copy nevertheless, and computes with other values.
   void say_wrong_once(NodeId node, const Obstacle& obstacle) {
     if (is_said_wrong_[node]) return;
     is_said_wrong_[node] = true;
@@ -355,12 +359,12 @@ class Planner {
   OnError on_error_;
   RematPlan plan_;
   uint32_t region_number_ = 0;
-  IdMap<NodeId, uint32_t> copied_in_, read_in_;   // the last region that has a copy, that reads values
+  IdMap<NodeId, uint32_t> copied_in_, read_in_;   // last region that copies it; reads its values
   IdMap<NodeId, std::string_view> unrepeatable_;  // why
   IdMap<NodeId, bool> hoisted_;
   IdMap<NodeId, bool> is_said_wrong_;
   std::vector<Wanted> pending_;
-  std::vector<NodeId> read_for_shape_;  // to be recomputed, and read so by something
+  std::vector<NodeId> read_for_shape_;  // to be recomputed, but read somewhere for the shape alone
 };
 
 }  // namespace

@@ -6,11 +6,11 @@
 #include "ir/step/tag_rules.h"
 #include "passes/recompute/remat.h"
 
-// What remat will do, decided on the unchanged graph.
+// The plan of remat, made on the unchanged graph.
 
 namespace fxopt {
 
-// What one backward node needs: reloads to move before it, then copies to make, in forward order.
+// The needs of one backward node: reloads to move before it, then copies to make, in forward order.
 struct RematStep {
   NodeId consumer;
   std::vector<NodeId> hoisted;
@@ -25,9 +25,10 @@ struct RematRegion {
 struct RematPlan {
   std::vector<RematRegion> regions;
   IdMap<NodeId, bool> recomputed;  // original -> some region copies it
-  IdMap<NodeId, TagRule> blocked;  // recompute wanted, and what held it back
+  IdMap<NodeId, TagRule> blocked;  // recompute wanted, but prevented by this rule
   IdMap<NodeId, bool> excluded;    // backward nodes of excluded modules
-  // Backward calls that ask what would be computed again for sizes alone: they run in forward instead.
+  // Backward calls that read only the size of a value to be recomputed. They run in forward
+  // instead.
   std::vector<NodeId> sizes;
   IdMap<NodeId, bool> is_size;
   std::vector<TagRemark> blocked_remarks;
@@ -35,11 +36,13 @@ struct RematPlan {
 
 struct RematFacts;
 
-// Plans every backward region; backward nodes of the modules that `exclude` lists ask for nothing. Errors:
-// kTagUnrepeatable, kUnsupportedGraph (compat=torch, several regions). O(nodes + edges + copies log copies).
+// Plans every backward region. Backward nodes of the modules in `exclude` cause no copies. Errors:
+// kTagUnrepeatable, kUnsupportedGraph (compat=torch, several regions). O(nodes + edges + copies log
+// copies).
 Result<RematPlan> plan_remat(const Graph& graph, const RematFacts& facts, const RematOptions& options);
 
-// The same plan with every error passed over: what cannot be repeated is blocked by the rule unrepeatable.
+// The same plan, without errors: a value that cannot be repeated is blocked by the rule
+// unrepeatable.
 RematPlan forecast_remat(const Graph& graph, const RematFacts& facts, const RematOptions& options);
 
 }  // namespace fxopt

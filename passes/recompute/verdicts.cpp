@@ -11,7 +11,8 @@
 namespace fxopt {
 namespace {
 
-// The node whose tensor or element `node` hands on: a view, a getitem, an in-place op. Invalid for what makes its own.
+// The input whose tensor or element `node` passes on, as a view, a getitem or an in-place op does.
+// Invalid for a node that makes its own.
 NodeId handed_on(const Graph& graph, const StorageMap& storages, NodeId node) {
   const NodeId input = graph[node].is_call() ? first_argument(graph, node) : NodeId();
   if (!input.is_valid()) return NodeId();
@@ -23,7 +24,7 @@ NodeId handed_on(const Graph& graph, const StorageMap& storages, NodeId node) {
   return shares || whole_of(graph, node).is_valid() ? input : NodeId();
 }
 
-// The values that nodes which are readers read, by themselves or through what hands them on.
+// The values that readers (`is_reader`) read, directly or through nodes that pass them on.
 template <class IsReader>
 IdMap<NodeId, bool> find_read(const Graph& graph, const RematFacts& facts, const IsReader& is_reader) {
   IdMap<NodeId, bool> read(graph.num_ids(), false);
@@ -48,7 +49,7 @@ class Judge {
                  (facts.phases.is_backward(node) && !plan.excluded[node] && !plan.is_size[node]);
         })) {}
 
-  // What decides about the node, tagged or not.
+  // The rule that decides about the node, tagged or not.
   TagRule rule(NodeId node) const {
     const TagRule held_back = plan_.blocked[node];
     return held_back == TagRule::kNone ? facts_.decisions.of[node].rule : held_back;
@@ -84,21 +85,22 @@ class Judge {
   const IdMap<NodeId, bool>& read() const { return read_; }
 
  private:
-  // A result of a call without a tag: it is memory of its own, and goes with the call.
+  // True for a result of an untagged call: it has its own memory, and is recomputed with the call.
   bool is_part_to_recompute(NodeId node) const {
     const NodeId whole = whole_of(graph_, node);
     return graph_[node].tag == Tag::kMustRecompute && whole.is_valid() && graph_[whole].is_call() &&
            graph_[whole].tag == Tag::kNone;
   }
 
-  // A rule that says saved does not decide that a value is recomputed: a partitioner did, or the value goes with its base.
+  // A rule for saving never explains a recompute: a partitioner decided that, or the value follows
+  // its base.
   static TagRule why_recomputed(TagRule decided) {
     if (decided == TagRule::kMustSave) return TagRule::kCut;
     return decided == TagRule::kNone ? TagRule::kInherited : decided;
   }
 
-  // The rule that says recompute decides nothing where only a view of the value, or what it has become by a write in
-  // place, is read, and that is saved.
+  // A rule for recompute does not explain a saved value. Then only a view of the value, or its
+  // state after an in-place write, is read, and that is saved.
   TagRule why_kept(NodeId node, TagRule decided) const {
     if (plan_.blocked[node] != TagRule::kNone || !facts_.decisions.of[node].recompute) return decided;
     return facts_.repeats.is_written_later(node) ? TagRule::kWritten : TagRule::kInherited;
@@ -109,8 +111,8 @@ class Judge {
   const Graph& graph_;
   const RematPlan& plan_;
   const RematFacts& facts_;
-  IdMap<NodeId, bool> read_;          // by backward as it is
-  IdMap<NodeId, bool> read_in_plan_;  // by copies, and by backward but for excluded modules
+  IdMap<NodeId, bool> read_;          // by backward of the input graph
+  IdMap<NodeId, bool> read_in_plan_;  // by copies, and by backward outside excluded modules
 };
 
 IdMap<NodeId, TagVerdict> judge_all(const Graph& graph, const Judge& judge) {
@@ -122,7 +124,7 @@ IdMap<NodeId, TagVerdict> judge_all(const Graph& graph, const Judge& judge) {
   return verdicts;
 }
 
-// Getitems of one part share the verdict that weighs most: overridden, then honoured, then moot.
+// Getitems of one result share the strongest verdict: overridden, then honoured, then moot.
 bool outweighs(Verdict one, Verdict other) {
   const auto weight = [](Verdict verdict) {
     return verdict == Verdict::kOverridden ? 2 : verdict == Verdict::kHonoured ? 1 : 0;
@@ -133,7 +135,7 @@ bool outweighs(Verdict one, Verdict other) {
 std::vector<std::pair<NodeId, TagVerdict>> judge_all_marks(const Graph& graph, const Judge& judge,
                                                            const MarkMap& marks) {
   std::vector<std::pair<NodeId, TagVerdict>> verdicts;
-  std::map<std::pair<NodeId, int64_t>, size_t> places;  // of getitems, by call and index
+  std::map<std::pair<NodeId, int64_t>, size_t> places;  // places of getitems, by call and index
   for (const NodeId value : marks.values) {
     const TagVerdict verdict = judge.judge_mark(value);
     verdicts.emplace_back(value, verdict);

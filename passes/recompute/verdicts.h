@@ -11,14 +11,15 @@
 #include "passes/recompute/remat.h"
 #include "passes/recompute/remat_plan.h"
 
-// What becomes of tags: the verdicts that remat writes, and the same foretold of a graph that it has not run on.
+// Verdicts on tags: those that remat writes, and a forecast for a graph on which it has not run.
 
 namespace fxopt {
 
-// What remat looks at before it plans. Refers to the graph and its facts, and is good until they change.
+// Everything that remat reads before it plans. Refers to the graph and its facts; valid until they
+// change.
 struct RematFacts {
   RematFacts(Facts& facts, Compat compat);
-  RematFacts(Facts& facts, TagDecisions decided);  // by whom else than the tags
+  RematFacts(Facts& facts, TagDecisions decided);  // decisions not made by tags
 
   const PhaseMap& phases;
   bool holds_backward = false;  // some node is backward, marked or inferred
@@ -29,37 +30,39 @@ struct RematFacts {
   Reloads reloads;
 };
 
-// True for a view whose memory stays, whatever becomes of the view: of an input, of what is not recomputed, as far as
-// `plan` is made.
+// True for a view whose memory stays even if the view is recomputed: a view of an input, or of a
+// value that `plan`, as far as it is made, does not recompute.
 bool is_view_of_kept(const RematFacts& facts, const RematPlan& plan, NodeId node);
 
 // The verdict on each tagged node:
-//   honoured     the value is recomputed, or saved, as tagged
-//   moot         backward does not read the value, neither by itself nor through a view; nor does a copy, but for views
-//                of memory that is kept anyway
-//   overridden   backward reads it, and the rule named decided against the tag
-//   implied      a view of memory that is kept anyway, which backward reads: there is nothing to recompute (rule
-//                kept_anyway)
-//   conflicting  tagged for recompute, and running it again would give something else (rule unrepeatable)
+//   honoured     the value is recomputed or saved, as tagged
+//   moot         backward does not read the value, directly or through a view. Copies do not read
+//                it either, except as views of memory that is kept anyway
+//   overridden   backward reads it, but the named rule decided against the tag
+//   implied      a view of memory that is kept anyway, and backward reads it: nothing needs
+//                recomputing (rule kept_anyway)
+//   conflicting  tagged for recompute, but running it again would give another result (rule
+//                unrepeatable)
 // O(nodes + edges).
 IdMap<NodeId, TagVerdict> judge_tags(const Graph& graph, const RematPlan& plan, const RematFacts& facts);
 
 // The verdict on each marked value, in schedule order:
 //   honoured     backward reads the saved value, or a view of it
 //   moot         backward does not read it
-//   overridden   the rule named decided that backward recomputes it
-// By marked value, a getitem where a part of a call is marked. Getitems of one part have one verdict.
-// O(nodes + edges).
+//   overridden   the named rule made backward recompute it
+// Keyed by marked value, which is a getitem if one result of a call is marked. Getitems of one
+// result share one verdict. O(nodes + edges).
 std::vector<std::pair<NodeId, TagVerdict>> judge_marks(const Graph& graph, const RematPlan& plan,
                                                        const RematFacts& facts);
 
-// What remat with these options would write. Where remat would refuse a tag, that tag is conflicting.
+// The verdicts that remat with these options would write. A tag that remat would refuse is
+// conflicting.
 struct TagForecast {
-  IdMap<NodeId, TagVerdict> verdicts;  // of untagged nodes only the rule
+  IdMap<NodeId, TagVerdict> verdicts;  // untagged nodes have only a rule
   std::vector<std::pair<NodeId, TagVerdict>> marks;
   IdMap<NodeId, bool> recomputed;  // some region would copy the node
-  IdMap<NodeId, bool> read;        // backward reads the value or a view of it, in the graph as it is
-  IdMap<NodeId, bool> needed;      // the same, or a copy would
+  IdMap<NodeId, bool> read;        // backward reads the value or a view of it, in the input graph
+  IdMap<NodeId, bool> needed;      // the same, or a copy would read it
   bool holds_backward = false;
 };
 TagForecast forecast_tags(const Graph& graph, const RematOptions& options);

@@ -12,7 +12,7 @@
 namespace fxopt {
 namespace {
 
-// Puts the empty value in the place of `field`; false when it was there.
+// Resets `field` to its empty value; false if it was empty.
 template <class T>
 bool clear(T& field) {
   if (field == T()) return false;
@@ -40,7 +40,7 @@ bool clear(ArgRange& field) {
   return true;
 }
 
-// Clears all of them.
+// Clears all fields.
 template <class... Fields>
 bool clear_all(Fields&... fields) {
   return (static_cast<int>(clear(fields)) | ...) != 0;
@@ -73,7 +73,7 @@ bool drop_extra(Graph& graph, NodeId node) {
   return clear_all(extra.*kFields...);
 }
 
-// Of every tensor a node produces.
+// Edits every result tensor of a node.
 template <class Edit>
 bool edit_tensors(Graph& graph, NodeId node, const Edit& edit) {
   bool has_changed = false;
@@ -177,7 +177,8 @@ uint64_t storage_id_of(std::string_view line) {
   return static_cast<uint64_t>(parse_int64(rest.substr(0, rest.find_first_of(",}"))).value_or(0));
 }
 
-// The ids of the storages that tensors name: "$3" of "f32[4]@cpu$3". A string that looks so keeps a storage, no more.
+// The ids of the storages that tensors refer to: "$3" in "f32[4]@cpu$3". A string that looks like
+// one only keeps a storage.
 std::set<uint64_t> named_storages(std::string_view text) {
   std::set<uint64_t> named;
   for (size_t at = text.find('$'); at != std::string_view::npos; at = text.find('$', at + 1)) {
@@ -238,7 +239,8 @@ bool renumber(Module& module) {
   return has_changed || before != next;
 }
 
-// Storages never leave a module, so the text is where they can go: their records are lines of their own.
+// A module never removes storages, so they are removed from the text, in which each has its own
+// line.
 std::string print_without_unused_storages(const Module& module) {
   const std::string text = print_text(module);
   const std::set<uint64_t> named = named_storages(text);

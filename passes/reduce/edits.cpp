@@ -5,12 +5,12 @@
 //   %c = mul(%b, %x)     %c = mul(%a, %x)       %c = mul(%b, %x)
 //   return (%b, %c)      return (%a, %c)        return (%b, %c)           return ()
 //
-// With Sweep::kUnread the second and the third lose %a.
+// With Sweep::kUnread the second and the third way also remove %a.
 //
 // Rules that keep the result well formed:
-//   - nodes are removed last first, so that the users of a removed node are nodes that stay
-//   - a stand-in stands before the node it stands for: what it is computed from does, and so do placeholders
-//   - a new placeholder comes after all others, so that the places of inputs stay what records say
+//  - nodes are removed last first, so that the users of a removed node are nodes that stay
+//  - a replacement comes before the removed node: its ancestors do, and so do placeholders
+//  - a new placeholder comes after all others, so that recorded places of inputs stay valid
 
 #include "passes/reduce/edits.h"
 
@@ -24,7 +24,7 @@
 namespace fxopt {
 namespace {
 
-// Where each of some places is after others went.
+// Maps old places to places after a removal.
 class Places {
  public:
   explicit Places(const std::vector<bool>& gone) {
@@ -37,11 +37,12 @@ class Places {
   }
 
   bool any_gone() const { return static_cast<size_t>(left_) < goes_.size(); }
-  // How many of the first `count` are left.
+  // The number of places left among the first `count`.
   int64_t left_of(int64_t count) const {
     return before_[static_cast<size_t>(std::clamp<int64_t>(count, 0, static_cast<int64_t>(goes_.size())))];
   }
-  // Nothing when it went. Beyond the places that were counted: as many further.
+  // Nothing if it was removed. Places beyond the counted ones shift by the number of removed
+  // places.
   std::optional<int64_t> of(int64_t place) const {
     const int64_t size = static_cast<int64_t>(goes_.size());
     if (place < 0 || place >= size) return place - size + left_;
@@ -57,7 +58,7 @@ class Places {
   int64_t left_ = 0;
 };
 
-// Brings records that count inputs or outputs up to date.
+// Updates records that count inputs or outputs.
 class Records {
  public:
   Records(Graph& graph, const Places& inputs, const Places& outputs)
@@ -94,7 +95,7 @@ class Records {
     graph_.outputs = std::move(specs);
   }
 
-  // A layout that lost a part says nothing any more.
+  // Drops layouts that lost a part.
   void follow_subclasses() {
     std::vector<SubclassLayout> layouts;
     for (SubclassLayout& layout : graph_.subclasses) {
@@ -131,7 +132,7 @@ class Records {
   const Places& outputs_;
 };
 
-// A leaf is what is no list, tuple, dict or set of others.
+// A leaf is anything but a list, tuple, dict or set.
 bool is_branch(const Arg& arg) {
   return arg.is(ArgKind::kList) || arg.is(ArgKind::kTuple) || arg.is(ArgKind::kDict) || arg.is(ArgKind::kSet);
 }
@@ -179,7 +180,7 @@ class Editor {
  private:
   size_t count_leaves() const { return output_leaves(graph_).size(); }
 
-  // `nodes` and all that depends on them, in schedule order, without the output.
+  // `nodes` and all their transitive users, in schedule order, without the output.
   std::vector<NodeId> with_users(const std::vector<NodeId>& nodes) const {
     IdMap<NodeId, bool> goes(graph_.num_ids());
     for (const NodeId node : nodes) goes[node] = true;
@@ -203,8 +204,8 @@ class Editor {
     erase(node);
   }
 
-  // The nearest of what the node is computed from, among the kMaxAncestors first, else a placeholder that stays, of its
-  // metadata; invalid when there is none.
+  // The nearest ancestor with the same metadata, among the first kMaxAncestors; else a placeholder
+  // with it that stays; else invalid.
   NodeId alike(NodeId node, const IdMap<NodeId, bool>& goes) const {
     const auto has_its_value = [&](NodeId other) {
       return other != node && same_metadata(graph_, graph_[other].value, graph_[node].value);
@@ -261,13 +262,13 @@ class Editor {
     size_t leaf = 0;
     const ArgRange args = graph_[output].args;
     for (uint32_t i = 0; i < args.count; ++i) push_left(stack, ArgIndex(args.first + i), leaf, 0);
-    // The one argument of a plain output is what it returns.
+    // The only argument of a plain output is the returned value.
     if (args.count == 1 && stack.mark() == 0) stack.close(ArgKind::kTuple, 0);
     graph_.set_args(output, stack.take(0), graph_[output].kwargs);
     has_changed_ = true;
   }
 
-  // Depth is bounded by every reader.
+  // Every reader bounds the depth.
   void push_left(ArgStack& stack, ArgIndex index, size_t& leaf, size_t depth) {
     const Arg arg = graph_.pool().arg(index);
     if (!is_branch(arg)) {
@@ -287,7 +288,7 @@ class Editor {
     if (stack.mark() > mark || depth == 0 || range.count == 0) stack.close(arg.kind(), mark, arg.type());
   }
 
-  // An argument as it is; nodes in it become new edges.
+  // Pushes an argument unchanged; its nodes become new edges.
   void push_whole(ArgStack& stack, ArgIndex index) {
     const ArgRange copy = graph_.copy_args(graph_, ArgRange{index.index(), 1}, IdMap<NodeId, NodeId>());
     stack.push(graph_.pool().arg(ArgIndex(copy.first)));
@@ -315,8 +316,8 @@ class Editor {
   Graph& graph_;
   Sweep sweep_;
   EffectMap effects_;
-  std::vector<NodeId> inputs_;     // placeholders as they were
-  std::vector<bool> gone_leaves_;  // of the output as it was
+  std::vector<NodeId> inputs_;     // placeholders before the edit
+  std::vector<bool> gone_leaves_;  // by leaf of the output before the edit
   std::vector<NodeId> lost_a_user_;
   bool has_changed_ = false;
 };

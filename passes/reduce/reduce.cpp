@@ -1,9 +1,10 @@
-// A step of the search:
+// One step of the search:
 //
-//   smallest case so far --parse--> module --edit--> verifier --print--> met before? --> judge --> smallest case so far
+//  smallest case so far --parse--> module --edit--> verifier --print--> seen before? --> checker
 //
-// A module is parsed anew for each edit, since most edits are thrown away. Items of a delta-debugging run (nodes,
-// modules, records) are known by name, which texts keep, not by id.
+// An interesting case becomes the smallest case so far. Each edit parses the module again, since
+// most edits are discarded. Delta debugging identifies its items (nodes, modules, records) by name,
+// which texts keep, not by id.
 
 #include "passes/reduce/reduce.h"
 
@@ -35,7 +36,7 @@ struct NodeKey {
   auto operator<=>(const NodeKey&) const = default;
 };
 
-// Ways to remove nodes, in the order tried: what makes the graph smallest first.
+// Ways to remove nodes, in the order tried: the one with the smallest result first.
 struct Way {
   StandIn stand_in;
   Sweep sweep;
@@ -61,7 +62,7 @@ std::vector<NodeKey> nodes_of(const Module& module) {
   return keys;
 }
 
-// The first `depth` parts of a module path; empty when it has fewer.
+// The first `depth` parts of a module path; empty if it has fewer.
 std::string_view outer_path(std::string_view path, size_t depth) {
   size_t end = 0;
   for (size_t i = 0; i < depth; ++i) {
@@ -101,7 +102,7 @@ class Reducer {
     return hash_combine(hash_bytes(candidate.graph), hash_bytes(candidate.passes.value_or("")));
   }
 
-  // Makes `candidate` the smallest case when it is interesting.
+  // Makes `candidate` the smallest case if it is interesting.
   bool accept(ReduceCase candidate) {
     if (!report_.is_complete) return false;
     if (candidate.graph == best_.graph && candidate.passes == best_.passes) return false;
@@ -122,7 +123,7 @@ class Reducer {
     return known->second;
   }
 
-  // Tries the smallest case with an edit, which returns false when it changes nothing.
+  // Tries an edit of the smallest case. The edit returns false if it changes nothing.
   bool try_edit(const std::function<bool(Module&)>& edit) {
     if (!report_.is_complete) return false;
     const std::unique_ptr<Module> module = parse_case(best_.graph);
@@ -184,7 +185,7 @@ class Reducer {
   }
 
   // -- the graph
-  // What a module leaves behind where something was removed: once that may go, it always does.
+  // Removes leftovers of earlier edits from a module. Once that was accepted, every edit does it.
   void tidy() {
     if (is_tidy_) return;
     stage_ = "unused storages";
@@ -206,7 +207,7 @@ class Reducer {
     const auto without = [&](const std::vector<size_t>& leaves) {
       std::vector<bool> more = gone;
       for (const size_t leaf : leaves) more[leaf] = true;
-      std::vector<bool> of_left;  // places shift when leaves go
+      std::vector<bool> of_left;  // places shift when leaves are removed
       for (size_t i = 0; i < gone.size(); ++i) {
         if (!gone[i]) of_left.push_back(more[i]);
       }
@@ -217,11 +218,12 @@ class Reducer {
     delta_debug(gone.size(), without, [&](size_t leaf) { return !gone[leaf]; });
   }
 
-  // Returns what a returned node reads in its place: the last steps of a computation go, whatever they do to sizes.
+  // Returns an input of a returned node in its place: removes the last steps of a computation, even
+  // if sizes change.
   void inputs_of_outputs() {
     stage_ = "last steps";
     for (bool has_moved = true; has_moved && report_.is_complete;) {
-      const std::unique_ptr<Module> module = parse_case(best_.graph);  // ids are those of the module that is edited
+      const std::unique_ptr<Module> module = parse_case(best_.graph);  // ids fit the edited module
       has_moved = false;
       for (const GraphId id : module->graphs()) has_moved = has_moved || move_up_output(*module, id);
     }
@@ -257,7 +259,7 @@ class Reducer {
     });
   }
 
-  // Leaves out groups of nodes.
+  // Tries to remove groups of nodes.
   void remove_groups(const std::vector<std::vector<NodeKey>>& groups) {
     const auto without = [&](const std::vector<size_t>& chosen) {
       std::set<NodeKey> keys;
@@ -278,7 +280,8 @@ class Reducer {
     delta_debug(groups.size(), without, is_there);
   }
 
-  // Whole modules, all at one depth together, so that alike layers go by halves.
+  // Removes whole modules, all of one depth together, so that halves of equal layers are removed at
+  // once.
   void modules() {
     stage_ = "modules";
     std::set<std::vector<std::vector<NodeKey>>> tried;
@@ -289,7 +292,7 @@ class Reducer {
     }
   }
 
-  // The nodes of each module at that depth, in the order the modules first appear.
+  // The nodes of each module at that depth, in order of first appearance.
   std::vector<std::vector<NodeKey>> modules_at(size_t depth) const {
     const std::unique_ptr<Module> module = parse_case(best_.graph);
     std::vector<std::vector<NodeKey>> groups;
@@ -329,7 +332,7 @@ class Reducer {
     delta_debug(all.size(), without, is_there);
   }
 
-  // -- what nodes and the module carry
+  // -- metadata of nodes and the module
   void details() {
     stage_ = "everything but nodes and values";
     if (try_edit(drop_all_details)) return;
@@ -356,7 +359,7 @@ class Reducer {
   }
 
   void drop_detail(const NodeDetail& detail) {
-    std::vector<std::pair<GraphId, NodeId>> places;  // no node goes here, so ids stay
+    std::vector<std::pair<GraphId, NodeId>> places;  // no node is removed here, so ids stay valid
     const std::unique_ptr<Module> scratch = parse_case(best_.graph);
     for (const GraphId id : scratch->graphs()) {
       Graph& graph = scratch->graph(id);

@@ -11,45 +11,47 @@
 
 namespace fxopt {
 
-// A failing case: a graph in text, and the pipeline it fails with, where one belongs to it.
+// A failing case: a graph as text, and the failing pipeline, if any.
 struct ReduceCase {
   std::string graph;
   std::optional<std::string> passes;
 };
 
-// What a judge says of a case.
+// The checker's answer for a case.
 enum class Interest : uint8_t {
-  kInteresting,    // it fails in the way that is looked for
+  kInteresting,    // it fails in the expected way
   kUninteresting,  // it does not
-  kStop,           // not judged: the search ends with what it has
+  kStop,           // not checked: ends the search with the smallest case so far
 };
 using Judge = std::function<Interest(const ReduceCase&)>;
 
 struct ReduceReport {
-  size_t nodes = 0;         // of the smallest case so far, all graphs together
-  size_t judged = 0;        // cases given to the judge
-  size_t repeated = 0;      // cases met again, answered from memory
-  size_t invalid = 0;       // edits whose result broke an invariant: not judged
-  bool is_complete = true;  // false: the judge ended the search
+  size_t nodes = 0;         // nodes of the smallest case so far, over all graphs
+  size_t judged = 0;        // cases given to the checker
+  size_t repeated = 0;      // repeated cases, answered from memory
+  size_t invalid = 0;       // edits whose result broke an invariant: not checked
+  bool is_complete = true;  // false: the checker ended the search
 };
 
 struct ReduceOptions {
-  // Called before each case is judged: what is being left out ("outputs"), and how far the search is.
+  // Called before each case is checked, with the kind of thing being removed ("outputs") and the
+  // progress.
   std::function<void(std::string_view, const ReduceReport&)> observer;
 };
 
-// Makes an interesting case as small as it can, and keeps it interesting: by delta debugging, the largest pieces first:
+// Makes an interesting case as small as possible while it stays interesting, by delta debugging.
+// Repeats these steps, the largest pieces first, until nothing can be removed:
 //
-//   passes and their options; outputs; modules, outer ones first; runs of nodes, then single nodes; the last steps of
-//   what is returned; records that have names; what nodes and the module carry
+//   passes and their options; outputs; modules, outer ones first; runs of nodes, then single nodes;
+//   the last steps before the outputs; named records; metadata of nodes and the module
 //
-// and that again until nothing can go. Sizes, dtypes and names of nodes stay. Every case that is judged passes the
-// verifier, and none is judged twice. The same case and answers give the same result.
+// Sizes, dtypes and names of nodes stay. Every checked case passes the verifier, and none is
+// checked twice. The result is deterministic for the same case and answers.
 //
-// `smallest` is interesting and valid (text that parses and passes the verifier, a pipeline that parses) and is
-// replaced by what is found. Errors: those of parse_text() and parse_pipeline(). Judges O(k log n) cases for a result
-// of k out of n nodes where the judge does not mind what surrounds them, O(n) per round at worst; each costs O(nodes +
-// edges) beside the judge.
+// `smallest` must be interesting and valid (text that parses and passes the verifier, a pipeline
+// that parses). It is replaced by the result. Errors: those of parse_text() and parse_pipeline().
+// Checks O(k log n) cases for a result of k out of n nodes if the checker ignores the other nodes,
+// O(n) per round at worst. Each case costs O(nodes + edges) besides the checker.
 Result<ReduceReport> reduce_case(ReduceCase& smallest, const Judge& judge, const ReduceOptions& options = {});
 
 }  // namespace fxopt

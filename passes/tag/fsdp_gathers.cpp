@@ -1,15 +1,16 @@
-// Recompute tags on what FSDP gathers.
+// Recompute tags on FSDP all-gathers.
 //
 //   %p = placeholder() {role=parameter}
 //   %c = _to_copy(%p)                        tagged
 //   %a = all_gather_into_tensor(%c)          tagged
 //   %w = wait_tensor(%a)                     tagged
 //   %s = split(%w)  ...  %u = cat([...])     tagged, with through=chain
-//   %t = t(%u)                               tagged, with through=chain: else it would be saved, as large as the parameter
+//   %t = t(%u)                               tagged, with through=chain; else saved at full size
 //   %y = mm(%x, %t)
 //
-// What is gathered is told by where its data come from, not by names: each value is one of parameters' shards, of gathered
-// parameters, or of anything else. Activations that tensor parallelism gathers are anything else.
+// The source of the data decides, not names. Each value is made from shards of parameters, from
+// gathered parameters, or from anything else. Activations gathered by tensor parallelism are
+// anything else.
 
 #include "passes/tag/fsdp_gathers.h"
 
@@ -40,7 +41,7 @@ class GatherTagger {
   void run() {
     result_.note("gathers", unshards_.gathers);
     if (unshards_.gathers == 0) {
-      result_.warn(graph_, "no-gathers", "no all-gather of forward is given parameters alone: nothing is tagged");
+      result_.warn(graph_, "no-gathers", "no forward all-gather gathers only parameters: nothing is tagged");
       return;
     }
     options_.policy == GatherPolicy::kRecompute ? tag_all() : tag_memory();
@@ -60,7 +61,7 @@ class GatherTagger {
     }
   }
 
-  // What makes the memory on which values lie that others read.
+  // Tags the producers of the memory of gathered values that other calls read.
   void tag_memory() {
     const StorageMap& storages = facts_.storages();
     for (const NodeId node : graph_.nodes()) {
@@ -83,7 +84,7 @@ class GatherTagger {
     const Tag tag = with_strength(wanted, options_.strength);
     if (graph_[node].tag == tag) return;
     if (graph_[node].tag == Tag::kMustSave) {
-      result_.remark(graph_, node, "kept-tag", "it is MUST_SAVE, and stays so");
+      result_.remark(graph_, node, "kept-tag", "its tag MUST_SAVE stays");
       return;
     }
     policy_.tag(node, tag);

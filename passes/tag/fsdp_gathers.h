@@ -37,23 +37,26 @@ struct FsdpGathersOptions {
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("policy", self.policy,
-          "recompute: backward gathers parameters again (reshard after forward); save: it has what forward gathered.");
+          "recompute: backward gathers parameters again (reshard after forward); save: backward reads the gathered "
+          "parameters of forward.");
     field("through", self.through,
-          "chain: what is tagged reaches through all that only lays out, casts, splits or joins gathered parameters; "
-          "wait: to the wait, so that a transposed parameter is saved by partition{compat=torch}.");
+          "How far tags reach. chain: through all calls that only lay out, cast, split or join gathered parameters; "
+          "wait: up to the wait, so that partition{compat=torch} saves a transposed parameter.");
     field("strength", self.strength, kStrengthHelp);
     field("marked", self.marked, kMarkedHelp);
   }
   Status check() const;
 };
 
-// Tags what FSDP gathers in forward: all-gathers whose data are parameters alone, by recorded or inferred roles, with the
-// casts and views before them and what follows. `save` tags the values on whose memory the last of it lies. MUST_SAVE that
-// is there stays, with a remark; other tags give way.
+// Tags the FSDP all-gathers of forward: those that gather only parameters, by recorded or inferred
+// roles. Also tags the casts and views before them and the calls after them that `through` reaches.
+// With `save`, the values that own the memory of the last gathered values are tagged. An existing
+// MUST_SAVE stays, with a remark; other tags are replaced.
 //
-// Counters: tagged-recompute, tagged-save. Notes: gathers (found). Warnings: no-gathers. Remarks: kept-tag. Phases are derived where the
-// graph marks none. Rule and reach after autoparallel's force_recompute_fsdp_all_gather and torchtitan's reshard-after-forward.
-// O(nodes + edges).
+// Counters: tagged-recompute, tagged-save. Notes: gathers (found). Warnings: no-gathers. Remarks:
+// kept-tag. Phases are inferred if the graph marks none. The rule and its reach follow
+// autoparallel's force_recompute_fsdp_all_gather and torchtitan's reshard-after-forward. O(nodes +
+// edges).
 Result<PassResult> fsdp_gathers(Graph& graph, const FsdpGathersOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -6,13 +6,16 @@
 
 namespace fxopt {
 
-// The region or layer of each forward node, for policies that save what crosses from one to another.
+// The region or layer of each forward node, for policies that save values which cross from one
+// layer to another.
 //
-// A node has that of its region or module path (region_key). An input has that of the forward calls which read it, where
-// all that have one agree: the parameters of a layer. A call without either has the latest of those that its operands
-// have so; where none has, that of its last operand which was itself placed by its operands. So a backward which autograd
-// runs inside forward, and which records no module path (torch.func.grad, AOTAutograd's joint graphs), falls into the
-// layers whose activations and parameters it reads, from the last to the first. Of a call that reads no layer: none.
+// A node belongs to the region or layer of its region or module path (region_key). An input belongs
+// to the layer of the forward calls that read it, if all that have one agree: the parameters of a
+// layer. A call without a path belongs to the latest layer of its operands that have one by path or
+// as inputs. If none has, it follows its last operand that was itself placed by its operands. A
+// backward that autograd runs inside forward records no module path (torch.func.grad, AOTAutograd's
+// joint graphs). Its calls thus belong to the layers whose activations and parameters they read,
+// from the last layer to the first. A call that reads no layer belongs to none.
 class Layers {
  public:
   // O(nodes + edges).
@@ -20,9 +23,10 @@ class Layers {
 
   const RegionKey& of(NodeId node) const { return keys_[node]; }
 
-  // Whether what `maker` gives leaves its layer where `user` reads it. Forward passes through layers in the order of their
-  // numbers, a backward inside it in the reverse order. What a layer's own call reads of a call without a path enters the
-  // layer, whatever that call read: a sum between two layers, a parameter that an inner step of an optimizer has made.
+  // Whether the result of `maker` leaves its layer by its use in `user`. Forward passes through
+  // layers in the order of their numbers, a backward inside it in the reverse order. If a call with
+  // a path reads the result of one without, the value enters the reader's layer, whatever the other
+  // call read: a sum between two layers, a parameter made by an inner step of an optimizer.
   bool crosses(NodeId maker, NodeId user) const;
 
  private:

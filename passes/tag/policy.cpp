@@ -51,10 +51,10 @@ bool PolicyTagger::tag(NodeId node, Tag tag, bool is_policy) {
 
 void PolicyTagger::finish() {
   if (num_kept_ == 0) return;
-  result_.warn(graph_, first_, "marks-kept",
-               std::to_string(num_kept_) + (num_kept_ == 1 ? " marked value was" : " marked values were") +
-                   " left untagged, first %" + std::string(graph_.name_of(first_)) +
-                   " (to tag them: strength=prefer,marked=override)");
+  result_.remark(graph_, first_, "marks-kept",
+                 std::to_string(num_kept_) + (num_kept_ == 1 ? " marked value was" : " marked values were") +
+                     " left untagged, first %" + std::string(graph_.name_of(first_)) +
+                     " (to tag them: strength=prefer,marked=override)");
 }
 
 }  // namespace fxopt

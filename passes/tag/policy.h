@@ -36,8 +36,8 @@ inline constexpr std::string_view kStrengthHelp =
     "must: write MUST_SAVE and MUST_RECOMPUTE where the policy is certain; prefer: write PREFER_SAVE and "
     "PREFER_RECOMPUTE instead.";
 inline constexpr std::string_view kMarkedHelp =
-    "How to treat values that a first partition marked (ap_must_save). keep: do not tag them, and report them; "
-    "override: tag them like others, so that PREFER_RECOMPUTE wins over the mark; needs strength=prefer.";
+    "How to treat values that a first partition marked (ap_must_save). keep: leave them untagged, and report them; "
+    "override: tag them like others, so that PREFER_RECOMPUTE wins over the mark (needs strength=prefer).";
 
 // kBadOptionValue for marked=override without strength=prefer.
 std::optional<Error> check_policy(std::string_view pass, TagStrength strength, MarkedValues marked);
@@ -52,11 +52,11 @@ class PolicyTagger {
 
   // Whether marked=keep leaves this marked node untagged.
   bool is_kept(NodeId node) const { return keeps_ && marks_.is_saved.get(node); }
-  // Tags the node. A node with is_kept() gets the remark `marked` instead. `is_policy` is false for a
-  // node that the caller selected by name. Counters: tagged-recompute, tagged-save. Returns whether
-  // it tagged the node. O(1).
+  // Tags the node. A node with is_kept() gets the remark `marked` instead. `is_policy` is false for
+  // a node that the caller selected by name. Counters: tagged-recompute, tagged-save. Returns
+  // whether it tagged the node. O(1).
   bool tag(NodeId node, Tag tag, bool is_policy = true);
-  // Warns once (marks-kept) if any marked node was left untagged. Call it last.
+  // Remarks once (marks-kept) if any marked node was left untagged. Call it last.
   void finish();
 
  private:

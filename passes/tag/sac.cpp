@@ -1,13 +1,16 @@
 // Selective activation checkpointing on a traced graph.
 //
-// first   calls that `save` selects are MUST_SAVE, those that `recompute` selects MUST_RECOMPUTE
-// full    every forward call is MUST_RECOMPUTE
-// per-op  ops of the save set, which the caller may name, are MUST_SAVE, of a layer's matmuls each second is not; the
-//         rest is PREFER_RECOMPUTE
+// first   Calls that `save` selects are MUST_SAVE; calls that `recompute` selects are
+//         MUST_RECOMPUTE.
+// full    Every forward call is MUST_RECOMPUTE.
+// per-op  Ops of the save set, which the caller may name, are MUST_SAVE, except every second matmul
+//         of a layer. The rest is PREFER_RECOMPUTE.
 //
-// Both: a call that cannot be repeated, and a symbolic integer, is MUST_SAVE; a getitem or a wait takes its parent's
-// tag; then what another layer (or explicit region) reads in order to recompute is MUST_SAVE, as is what a layer reads
-// from outside of any: the embedding is saved for layer 0. layers.h says which layer a call without a path belongs to.
+// Under both policies a call that cannot be repeated, and a symbolic integer, is MUST_SAVE. A
+// getitem or a wait takes its parent's tag. After that, a value that another layer (or explicit
+// region) reads in order to recompute becomes MUST_SAVE. So does a value made outside of all layers
+// that a layer reads: the embedding is saved for layer 0. layers.h defines the layer of a call
+// without a path.
 
 #include "passes/tag/sac.h"
 
@@ -58,7 +61,7 @@ class SacTagger {
   bool is_selected(NodeId node) const { return is_selected_.get(node); }
 
  private:
-  // What the node will have: a marked value stays untagged.
+  // The tag that the node will have: a marked value stays untagged.
   Tag tag_of(NodeId node) const { return policy_.is_kept(node) ? Tag::kNone : tags_.get(node); }
 
   Tag choose(NodeId node) {
@@ -83,7 +86,8 @@ class SacTagger {
     return with_strength(tag, options_.strength);
   }
 
-  // Without layers all of forward is one region: backward begins by computing it again, and nothing is freed for long.
+  // Without layers, all of forward is one region. Backward starts by recomputing all of it, and
+  // saves little memory.
   void warn_without_layers() {
     bool is_recomputed = false;
     for (const NodeId node : graph_.nodes()) {
@@ -93,14 +97,14 @@ class SacTagger {
     }
     if (!is_recomputed) return;
     result_.warn(graph_, "no-layers",
-                 "no layers found: no module path of forward has a number and no node a region, so nothing at a "
+                 "no layers found: no module path of forward has a number, and no node has a region. Nothing at a "
                  "layer's border is saved");
   }
 
   Tag choose_selected(NodeId node) {
     const std::string_view why = is_symbol(node) ? "is a symbolic integer" : why_unrepeatable(graph_, node, effects_);
     if (why.empty()) return Tag::kMustRecompute;
-    result_.remark(graph_, node, "unrepeatable", "saved although `recompute` selects it: it " + std::string(why));
+    result_.remark(graph_, node, "unrepeatable", "saved, although `recompute` selects it: it " + std::string(why));
     return Tag::kMustSave;
   }
 
@@ -141,12 +145,12 @@ class SacTagger {
       if (graph_[node].tag == Tag::kNone) tags_[node] = Tag::kMustSave;
     }
     if (done.empty()) {
-      result_.warn(graph_, "no-residual", "no layer has a sum of what it is given and what it makes: none is saved");
+      result_.warn(graph_, "no-residual", "no layer adds its input to a value of its own: none is saved");
     }
   }
   static bool is_same(const RegionKey& a, const RegionKey& b) { return !a.is_before(b) && !b.is_before(a); }
 
-  // Whether one operand was made outside of the layer, the other within, and both are of one size.
+  // Whether one operand was made outside of the layer and the other inside, with equal sizes.
   bool adds_outside(NodeId add, const RegionKey& key) const {
     bool is_outside[2] = {};
     const Tensor* tensors[2] = {};
@@ -187,7 +191,7 @@ class SacTagger {
   int64_t matmuls_ = 0;
 };
 
-// Of what the caller gave: the defaults are for graphs that have such modules.
+// Warns only about names from the caller: the defaults are for graphs that have such modules.
 void remark_names(const Graph& graph, const SacOptions& options, PassResult& result) {
   const SacOptions defaults;
   const auto path = [&graph](NodeId node) { return graph.module().text(graph[node].module_path); };

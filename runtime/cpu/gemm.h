@@ -1,8 +1,10 @@
-// Products of matrices on a CPU. Each element of the result is one chain: fma(a[k], b[k], sum) for k = 0, 1, ..., from 0, whatever the
-// blocks and the vectors are, so that every instruction set and every number of threads gives the same bits.
+// Matrix products on a CPU. Each element of the result is one chain: fma(a[k], b[k], sum) for k =
+// 0, 1, ..., from 0. The chain does not depend on blocks or vectors, so every instruction set and
+// every number of threads gives the same bits.
 //
-// Blocks as in Goto, van de Geijn: Anatomy of high-performance matrix multiplication (2008): a unit has kBlockRows x kBlockColumns
-// elements of the result. Operands are widened and packed into panels that a micro kernel reads in order.
+// Blocks follow Goto, van de Geijn: Anatomy of high-performance matrix multiplication (2008). A
+// unit has kBlockRows x kBlockColumns elements of the result. Operands are widened and packed into
+// panels that a micro kernel reads in order.
 #pragma once
 
 #include "runtime/ops/kernels/tile.h"
@@ -17,7 +19,7 @@ namespace {
 constexpr int kBlockRows = 96, kBlockColumns = 256, kBlockDepth = 256;
 constexpr int kPanelRows = 6;
 
-// A vector of T as wide as the instruction set has it, and what a chain does with it.
+// A vector of T as wide as the instruction set allows, with the operations of a chain.
 template <class T>
 struct Vector {
   static constexpr int kWidth = 1;
@@ -71,7 +73,8 @@ struct Vector<double> {
 template <class T>
 constexpr int kPanelColumns = 2 * Vector<T>::kWidth < 8 ? 8 : 2 * Vector<T>::kWidth;
 
-// sums[kPanelRows][kPanelColumns] += a b, over `depth` products. a: kPanelRows numbers for each k; b: kPanelColumns.
+// sums[kPanelRows][kPanelColumns] += a b, over `depth` products. a: kPanelRows numbers for each k;
+// b: kPanelColumns.
 template <class T>
 inline void micro_kernel(int depth, const T* a, const T* b, T* sums, int stride) {
   using V = Vector<T>;
@@ -93,7 +96,8 @@ inline void micro_kernel(int depth, const T* a, const T* b, T* sums, int stride)
   }
 }
 
-// A matrix of a view of rank 3 (batch, rows, columns): element (i, j) lies at `at` + i row + j column.
+// A matrix within a view of rank 3 (batch, rows, columns): element (i, j) is at `at` + i row + j
+// column.
 struct Matrix {
   const FxView* view;
   int64_t at, row, column;
@@ -109,8 +113,9 @@ inline Matrix matrix_of(const FxView& view, int64_t batch) {
   return {&view, batch * view.stride[0], view.stride[1], view.stride[2]};
 }
 
-// Packs `outer` x `depth` elements, from (first, k) on, into panels of `width` outer elements: depth x width each, the rest zeros.
-// Elements of the matrix: (outer index, k).
+// Packs `outer` x `depth` elements, starting at (first, k), into panels of `width` outer elements.
+// A panel has depth x width elements, padded with zeros. Elements of the matrix are (outer index,
+// k).
 template <class T>
 inline void pack(const Matrix& from, int64_t first, int outer, int64_t k, int depth, int width, T* to) {
   const FxView& view = *from.view;
@@ -135,7 +140,8 @@ inline void pack(const Matrix& from, int64_t first, int outer, int64_t k, int de
   }
 }
 
-// Views: the result [B, M, N]; a [B, M, K], b [B, K, N], and for addmm c [B, M, N]. params of addmm: beta, alpha.
+// Views: the result [B, M, N]; a [B, M, K], b [B, K, N], and for addmm c [B, M, N]. params of
+// addmm: beta, alpha.
 inline int64_t gemm_units(const FxCall& call, uint32_t) {
   const FxView& result = call.views[0];
   return result.size[0] * num_tiles(result.size[1], kBlockRows) * num_tiles(result.size[2], kBlockColumns);
@@ -151,7 +157,7 @@ inline void gemm_finish(const FxCall& call, int64_t batch, int64_t i, int64_t j,
     if (alpha != T(1)) {
       for (int n = 0; n < columns; ++n) sums[n] = multiply(alpha, sums[n]);
     }
-    // A beta of 0 is no product: what c has counts for nothing, not even a NaN.
+    // A beta of 0 is not a multiplication: c is ignored, even if it is NaN.
     if (beta != T(0)) {
       for (int n = 0; n < columns; ++n) sums[n] = add(sums[n], beta == T(1) ? x[n] : multiply(beta, x[n]));
     }

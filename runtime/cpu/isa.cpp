@@ -22,7 +22,7 @@ struct Isa {
   const FxKernelTable* (*table)();
 };
 
-// The builtin asks the system, too, whether it saves the wide registers.
+// The builtin also checks whether the system saves the wide registers.
 constexpr Isa kIsas[] = {
 #if FX_HAS_AVX2
     {"avx512",

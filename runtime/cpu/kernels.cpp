@@ -1,5 +1,6 @@
-// The kernels of a CPU, compiled once for each instruction set (FX_ISA names it). An object exports its table and nothing else: all
-// functions have internal linkage, nothing of the C++ library is used, and the compiler must not join products and sums.
+// The kernels of a CPU, compiled once for each instruction set (named by FX_ISA). An object exports
+// only its table: all functions have internal linkage, the C++ library is not used, and the
+// compiler must not fuse products and sums.
 
 #include "runtime/cpu/gemm.h"
 #include "runtime/ops/kernels/bodies.h"

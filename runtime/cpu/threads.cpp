@@ -12,7 +12,7 @@
 namespace fxopt {
 namespace {
 
-// By arithmetic: it asks no register of one kind of processor.
+// By arithmetic: no register of a particular processor is needed.
 bool keeps_subnormals_here() {
   volatile float smallest_normal = std::numeric_limits<float>::min();
   volatile float half = smallest_normal * 0.5f;
@@ -37,7 +37,7 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::run(int64_t units, const std::function<void(int64_t, int64_t)>& run) {
   if (units <= 0) return;
-  // A few ranges for each thread: some units take longer.
+  // A few ranges for each thread, because some units take longer.
   const int64_t range = std::max<int64_t>(1, units / (int64_t{size_} * 4));
   const int64_t ranges = (units + range - 1) / range;
   const auto helpers = static_cast<uint32_t>(std::min<int64_t>(size_ - 1, ranges - 1));
@@ -65,7 +65,7 @@ void ThreadPool::run(int64_t units, const std::function<void(int64_t, int64_t)>&
 bool ThreadPool::keeps_subnormals() {
   bool all = keeps_subnormals_here();
   if (state_ == nullptr) return all;
-  // As many units as threads, each of which waits for the others: every thread has one.
+  // As many units as threads, each of which waits for the others: every thread gets one.
   std::mutex mutex;
   std::condition_variable arrived, ended;
   uint32_t missing = size_ - 1, running = size_ - 1;

@@ -13,11 +13,11 @@ Device::Device(int32_t ordinal) : driver_(cuda::driver()) {
   int count = 0;
   driver_.check(driver_.cuDeviceGetCount(&count), "count the GPUs");
   if (ordinal < 0 || ordinal >= count) {
-    throw DeviceError(FX_DEVICE_NONE, "there is no GPU " + std::to_string(ordinal) + ": the driver finds " +
+    throw DeviceError(FX_DEVICE_NONE, "GPU " + std::to_string(ordinal) + " does not exist: the driver finds " +
                                           std::to_string(count) + ", from 0");
   }
   driver_.check(driver_.cuDeviceGet(&device_, ordinal), "open GPU " + std::to_string(ordinal));
-  driver_.check(driver_.cuDevicePrimaryCtxRetain(&context_, device_), "take the GPU's context");
+  driver_.check(driver_.cuDevicePrimaryCtxRetain(&context_, device_), "retain the GPU's context");
   try {
     enter();
     driver_.check(driver_.cuStreamCreate(&copies_, CU_STREAM_NON_BLOCKING), "make a stream");
@@ -47,15 +47,15 @@ void Device::enter() const { driver_.check(driver_.cuCtxSetCurrent(context_), "e
 
 int Device::attribute(CUdevice_attribute which) const {
   int value = 0;
-  driver_.check(driver_.cuDeviceGetAttribute(&value, which, device_), "ask for an attribute of the GPU");
+  driver_.check(driver_.cuDeviceGetAttribute(&value, which, device_), "query an attribute of the GPU");
   return value;
 }
 
 void Device::info(FxDeviceInfo& info) const {
   driver_.check(driver_.cuDeviceGetName(info.name, static_cast<int>(sizeof info.name), device_),
-                "ask for the GPU's name");
+                "query the GPU's name");
   size_t free = 0, total = 0;
-  driver_.check(driver_.cuMemGetInfo(&free, &total), "ask for free memory");
+  driver_.check(driver_.cuMemGetInfo(&free, &total), "query free memory");
   info.free_bytes = static_cast<int64_t>(free);
   info.total_bytes = static_cast<int64_t>(total);
   info.capability = 10 * attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
@@ -67,7 +67,7 @@ void Device::info(FxDeviceInfo& info) const {
   const CUmemAllocationProp of = properties();
   size_t page = 0;
   driver_.check(driver_.cuMemGetAllocationGranularity(&page, &of, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
-                "ask for the size of pages");
+                "query the page size");
   info.page_bytes = static_cast<int64_t>(page);
 }
 
@@ -101,7 +101,7 @@ CUdeviceptr Device::reserve(int64_t bytes) {
 }
 
 void Device::unreserve(CUdeviceptr address, int64_t bytes) {
-  driver_.check(driver_.cuMemAddressFree(address, static_cast<size_t>(bytes)), "give addresses back");
+  driver_.check(driver_.cuMemAddressFree(address, static_cast<size_t>(bytes)), "release addresses");
   reserved_.erase(address);
 }
 
@@ -121,7 +121,7 @@ void Device::map_page(CUdeviceptr address, int64_t bytes) {
   const CUmemAllocationProp of = properties();
   CUmemGenericAllocationHandle memory = 0;
   const auto size = static_cast<size_t>(bytes);
-  driver_.check(driver_.cuMemCreate(&memory, size, &of, 0), "take " + bytes_text(bytes));
+  driver_.check(driver_.cuMemCreate(&memory, size, &of, 0), "allocate " + bytes_text(bytes));
   CUmemAccessDesc access{};
   access.location = of.location;
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
@@ -135,7 +135,7 @@ void Device::map_page(CUdeviceptr address, int64_t bytes) {
   mapped_[address] = {memory, bytes};
 }
 
-// The range may cover several that were mapped one by one.
+// The range may cover several ranges that were mapped separately.
 void Device::unmap(CUdeviceptr address, int64_t bytes) {
   const CUdeviceptr end = address + static_cast<CUdeviceptr>(bytes);
   while (address < end) {
@@ -143,13 +143,14 @@ void Device::unmap(CUdeviceptr address, int64_t bytes) {
     if (page == mapped_.end() || address + static_cast<CUdeviceptr>(page->second.second) > end)
       throw DeviceError(FX_DEVICE_FAILED, "cannot unmap memory that is not mapped as whole pages");
     driver_.check(driver_.cuMemUnmap(address, static_cast<size_t>(page->second.second)), "unmap memory");
-    driver_.check(driver_.cuMemRelease(page->second.first), "give memory back");
+    driver_.check(driver_.cuMemRelease(page->second.first), "release memory");
     address += static_cast<CUdeviceptr>(page->second.second);
     mapped_.erase(page);
   }
 }
 
-// The host's memory is the caller's again when this returns or throws: where waiting fails, it is tried once more.
+// Once this returns or throws, the host memory belongs to the caller again: a failed wait is
+// retried once.
 void Device::end_copy(const char* what) const {
   const CUresult result = driver_.cuStreamSynchronize(copies_);
   if (result != CUDA_SUCCESS) driver_.cuStreamSynchronize(copies_);

@@ -15,18 +15,18 @@ namespace fxopt::cuda {
 
 class Device {
  public:
-  // Throws DeviceError, as all of it: NONE where there are not so many devices.
+  // Throws DeviceError, like all members: NONE if the ordinal is beyond the number of devices.
   explicit Device(int32_t ordinal);
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
   const Driver& driver() const { return driver_; }
-  // Makes the context the calling thread's. Every function does it first.
+  // Makes the context current on the calling thread. Every function does so first.
   void enter() const;
   void info(FxDeviceInfo& info) const;
 
-  // What nobody gives back goes back with the device.
+  // Memory that is not freed is released with the device.
   CUdeviceptr allocate(int64_t bytes, const std::string& what = "");
   void free(CUdeviceptr address);
   CUdeviceptr reserve(int64_t bytes);
@@ -37,7 +37,7 @@ class Device {
   void write(CUdeviceptr to, const void* from, int64_t bytes) const;
   void read(void* to, CUdeviceptr from, int64_t bytes) const;
 
-  // "fx_add_f32". Its code is loaded when first asked for, not when first launched.
+  // `symbol`: "fx_add_f32". The code is loaded at the first request, not at the first launch.
   CUfunction kernel(const std::string& symbol);
 
  private:
@@ -53,8 +53,9 @@ class Device {
   CUlibrary library_ = nullptr;
   std::unordered_map<std::string, CUfunction> kernels_;
   std::set<CUdeviceptr> allocated_;
-  std::map<CUdeviceptr, int64_t> reserved_;                                         // bytes by address
-  std::map<CUdeviceptr, std::pair<CUmemGenericAllocationHandle, int64_t>> mapped_;  // pages by address
+  std::map<CUdeviceptr, int64_t> reserved_;  // by address: bytes
+  // by address: pages
+  std::map<CUdeviceptr, std::pair<CUmemGenericAllocationHandle, int64_t>> mapped_;
 };
 
 }  // namespace fxopt::cuda

@@ -13,7 +13,7 @@ std::string version_text(int32_t version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// A driver of less than the wanted version lacks functions, and takes no kernels of this compiler.
+// A driver below the wanted version lacks functions and rejects kernels of this compiler.
 [[noreturn]] void too_old(int32_t version) {
   throw DeviceError(FX_DEVICE_OLD_DRIVER, "the driver is for CUDA " + version_text(version) +
                                               ", and this plugin needs one for " + version_text(kWantedVersion) +
@@ -41,7 +41,7 @@ std::unique_ptr<Driver> load() {
   auto driver = std::make_unique<Driver>();
   find(get, "cuDriverGetVersion", 2020, driver->cuDriverGetVersion);
   if (driver->cuDriverGetVersion == nullptr || driver->cuDriverGetVersion(&driver->version) != CUDA_SUCCESS)
-    throw DeviceError(FX_DEVICE_FAILED, std::string(kLibrary) + " does not say its version");
+    throw DeviceError(FX_DEVICE_FAILED, std::string(kLibrary) + " does not report its version");
   if (driver->version < kWantedVersion) too_old(driver->version);
   const char* missing = nullptr;
 #define FX_DRIVER(function, version)               \

@@ -1,4 +1,4 @@
-// The kernels of kernels.cu for all targets, as nvcc wrote them.
+// The kernels of kernels.cu for all targets, as compiled by nvcc.
 #pragma once
 
 namespace fxopt::cuda {

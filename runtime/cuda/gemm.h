@@ -1,6 +1,7 @@
-// Products of matrices on a GPU. Each element of the result is one chain, as on a CPU: fma(a[k], b[k], sum) for k = 0, 1, ..., from 0.
-// A block has kSide x kSide elements of the result. It reads kDepth columns of a and rows of b at a time into shared memory; each of its
-// kGemmLanes threads has kOwn x kOwn elements, kSide / kOwn apart.
+// Matrix products on a GPU. Each element of the result is one chain, as on a CPU: fma(a[k], b[k],
+// sum) for k = 0, 1, ..., from 0. A block has kSide x kSide elements of the result. It reads kDepth
+// columns of a and rows of b at a time into shared memory. Each of its kGemmLanes threads has kOwn
+// x kOwn elements, kSide / kOwn apart.
 #pragma once
 
 #include "runtime/ops/kernels/tile.h"
@@ -11,7 +12,8 @@ namespace {
 constexpr int kSide = 64, kDepth = 16, kOwn = 4, kAcross = kSide / kOwn;
 constexpr uint32_t kGemmLanes = kAcross * kAcross;
 
-// Views: the result [B, M, N]; a [B, M, K], b [B, K, N], and for addmm c [B, M, N]. params of addmm: beta, alpha.
+// Views: the result [B, M, N]; a [B, M, K], b [B, K, N], and for addmm c [B, M, N]. params of
+// addmm: beta, alpha.
 FX_FN int64_t gemm_units(const FxCall& call, uint32_t) {
   const FxView& result = call.views[0];
   return result.size[0] * num_tiles(result.size[1], kSide) * num_tiles(result.size[2], kSide);
@@ -20,7 +22,7 @@ constexpr uint32_t most_of_gemm_lanes = kGemmLanes;
 FX_FN uint32_t gemm_lanes(const FxCall&, uint32_t) { return kGemmLanes; }
 
 #if defined(FX_HAS_LANES)
-// Element (i, j) of a matrix, 0 outside.
+// Returns element (i, j) of a matrix, 0 outside.
 template <class T>
 FX_FN T load_element(const FxView& view, int64_t batch, int64_t i, int64_t j) {
   if (i >= view.size[1] || j >= view.size[2]) return T(0);
@@ -32,7 +34,7 @@ FX_FN T gemm_finish(const FxCall& call, int64_t batch, int64_t i, int64_t j, T s
   if (call.num_operands != 3) return sum;
   const T beta = number_as<T>(call.params[0]), alpha = number_as<T>(call.params[1]);
   if (alpha != T(1)) sum = multiply(alpha, sum);
-  // A beta of 0 is no product: what c has counts for nothing, not even a NaN.
+  // A beta of 0 is not a multiplication: c is ignored, even if it is NaN.
   if (beta == T(0)) return sum;
   const T c = load_element<T>(call.views[3], batch, i, j);
   return add(sum, beta == T(1) ? c : multiply(beta, c));
@@ -51,7 +53,7 @@ FX_FN void gemm_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const bool a_by_rows = a.stride[2] == 1, b_by_rows = b.stride[2] == 1;
   T sums[kOwn][kOwn] = {};
   for (int64_t k0 = 0; k0 < a.size[2]; k0 += kDepth) {
-    // Neighbours read what lies together.
+    // Neighbouring threads read contiguous elements.
     for (int i = lanes.lane(); i < kSide * kDepth; i += static_cast<int>(kGemmLanes)) {
       const int a_k = a_by_rows ? i % kDepth : i / kSide, a_i = a_by_rows ? i / kDepth : i % kSide;
       const int b_k = b_by_rows ? i / kSide : i % kDepth, b_j = b_by_rows ? i % kSide : i / kDepth;

@@ -1,5 +1,6 @@
-// The kernels of a GPU: fx_NAME_TYPE for every body and every type that it computes in. A block has one unit, `first` plus its index.
-// Compile with --fmad=false: what is to be rounded together says fma().
+// The kernels of a GPU: fx_NAME_TYPE for every body and every type in which it computes. A block
+// has one unit, `first` plus its index. Compile with --fmad=false: operations to be rounded
+// together use fma().
 #define FX_HAS_LANES 1
 
 #include "runtime/cuda/gemm.h"

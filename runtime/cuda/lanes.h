@@ -1,4 +1,5 @@
-// The threads of a block as lanes that share a unit. Plain CUDA: compiled by nvcc, and by g++ where something else gives CUDA's words.
+// The threads of a block as lanes that share a unit. Plain CUDA: compiled by nvcc, or by g++ for
+// the emulation, which provides CUDA's keywords.
 #pragma once
 
 #include "runtime/ops/kernels/device.h"
@@ -12,7 +13,7 @@ struct WarpLanes {
   static constexpr bool kIsOne = false;
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
   __device__ static constexpr int count() { return kWarp; }
-  // Of the lane that is `steps` above, and of lane `from`. All lanes of the warp must call it.
+  // Returns x of the lane `steps` above, or of lane `from`. All lanes of the warp must call it.
   template <class T>
   __device__ static T from_lane_above(T x, int steps) {
     return __shfl_down_sync(kAllLanes, x, static_cast<unsigned>(steps));
@@ -33,7 +34,8 @@ struct BlockLanes {
   __device__ static int warp_index() { return static_cast<int>(threadIdx.x) / kWarp; }
   __device__ static int num_warps() { return static_cast<int>(blockDim.x) / kWarp; }
 
-  // visit(w, x of warp w) for all warps in order, in every lane. x is one for all lanes of a warp. All lanes must call it.
+  // Calls visit(w, x of warp w) for all warps in order, in every lane. x must be equal within a
+  // warp. Every lane must call it.
   template <class T, class Visit>
   __device__ static void for_each_warp(T x, const Visit& visit) {
     __shared__ T of_warps[kWarp];
@@ -43,8 +45,8 @@ struct BlockLanes {
     for (int w = 0; w < num_warps(); ++w) visit(w, of_warps[w]);
   }
 
-  // Of kWarp / n warps, each of which has rows of a table: row w + k num_warps is x[k] of the lanes of warp w. Gives the table's columns
-  // in the same way. All lanes must call it.
+  // Transposes a table over kWarp / n warps: row w + k num_warps is x[k] of the lanes of warp w. On
+  // return, x holds the table's columns in the same layout. All lanes must call it.
   template <class T, int n>
   __device__ static void transpose(T (&x)[n]) {
     __shared__ T table[kWarp][kWarp + 1];

@@ -1,4 +1,4 @@
-// The plugin's interface: exceptions end here.
+// The plugin's interface. Exceptions end here.
 
 #include <algorithm>
 #include <cstdio>
@@ -34,7 +34,7 @@ int32_t guarded(const Call& call) {
     set_last_error(error.what());
     return error.status;
   } catch (const std::bad_alloc&) {
-    set_last_error("the host has no memory left");
+    set_last_error("the host is out of memory");
   } catch (const std::exception& error) {
     set_last_error(error.what());
   }
@@ -50,11 +50,11 @@ int32_t inside(FxDevice* device, const Call& call) {
 
 const char* last_error() { return last_error_text; }
 
-// A struct of the caller must be the one that this plugin knows.
+// A struct of the caller must have the size that this plugin expects.
 template <class Struct>
 void check_size(const Struct* of_caller) {
   if (of_caller->size != sizeof(Struct))
-    throw DeviceError(FX_DEVICE_FAILED, "the program is of another version than its plugin");
+    throw DeviceError(FX_DEVICE_FAILED, "the program and its plugin have different versions");
 }
 
 int32_t driver_info(FxDriverInfo* info) {

@@ -14,7 +14,7 @@ constexpr const char* kSuffixes[] = {"_f32", "_f64", "_i64"};  // by FxCompute
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// Bytes of tables, each at a multiple of 16.
+// Bytes of tables, each aligned to 16.
 class Image {
  public:
   template <class T>
@@ -52,7 +52,7 @@ void Program::give_back() {
   try {
     if (tables_ != 0) device_.free(tables_);
   } catch (const DeviceError&) {
-    // It goes back with the device.
+    // Device memory is released with the device.
   }
 }
 
@@ -89,7 +89,7 @@ void Program::add_streams(const FxProgramSource& source) {
 
 void Program::add_launches(const FxProgramSource& source) {
   Image image;
-  std::vector<std::pair<size_t, size_t>> tables;  // of views and numbers, by launch
+  std::vector<std::pair<size_t, size_t>> tables;  // offsets of views and numbers, by launch
   first_launch_.assign(source.num_steps + 1, 0);
   for (uint32_t i = 0; i < source.num_launches; ++i) {
     const FxLaunch& launch = source.launches[i];
@@ -140,7 +140,7 @@ void Program::issue(const Launch& launch, CUstream stream) const {
   }
 }
 
-// The other streams begin behind what the first has done.
+// The other streams start after the work of the first stream.
 void Program::begin_streams() {
   driver_.check(driver_.cuEventRecord(begin_, streams_[0]), "record an event");
   for (size_t i = 1; i < streams_.size(); ++i)

@@ -1,4 +1,4 @@
-// Launches that are ready to be issued: their tables lie on the GPU.
+// Launches ready to be issued, with their tables on the GPU.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class Program {
  private:
   struct Launch {
     CUfunction kernel;
-    FxCall call;  // as the GPU sees it
+    FxCall call;  // with addresses on the GPU
     int64_t units;
     uint32_t lanes, step, phase;
   };
@@ -43,14 +43,15 @@ class Program {
   const Driver& driver_;
   std::vector<Launch> launches_;              // by step
   std::vector<uint32_t> first_launch_;        // by step, and one more
-  std::vector<std::vector<uint32_t>> waits_;  // by step: steps of other streams
-  std::vector<CUevent> recorded_;             // by step: behind it, where another stream waits for it; else null
+  std::vector<std::vector<uint32_t>> waits_;  // by step: the steps of other streams it waits for
+  // by step: recorded after it if another stream waits for it, else null
+  std::vector<CUevent> recorded_;
   std::vector<CUstream> streams_;
   std::vector<uint16_t> stream_of_;  // by step
-  std::vector<CUevent> events_;      // all of them
+  std::vector<CUevent> events_;      // all events
   CUevent begin_ = nullptr, end_ = nullptr, joint_ = nullptr;
-  CUdeviceptr tables_ = 0;  // views and numbers of all calls, then an error word for each
-  CUdeviceptr errors_ = 0;  // in it
+  CUdeviceptr tables_ = 0;  // views and numbers of all calls, then an error word for each call
+  CUdeviceptr errors_ = 0;  // the error words within tables_
   std::vector<int64_t> no_errors_, read_errors_;
 };
 

@@ -1,4 +1,5 @@
-// The kernels of a GPU by name, without their code: how many units a call has, how many lanes share one, which workspace it needs.
+// The kernels of a GPU by name, without their code: the units of a call, the lanes that share a
+// unit, and the workspace.
 #pragma once
 
 #include "runtime/abi/kernel.h"
@@ -6,6 +7,6 @@
 namespace fxopt::cuda {
 
 const FxKernelTable& kernel_table();
-const FxKernel* find_kernel(const char* name);  // null: there is none
+const FxKernel* find_kernel(const char* name);  // null if it does not exist
 
 }  // namespace fxopt::cuda

@@ -49,16 +49,17 @@ FxCompute compute_of(DType dtype) {
   return is_floating(dtype) ? FX_COMPUTE_FLOAT : FX_COMPUTE_INT64;
 }
 
-// A view as the host handles it: any rank.
+// A view as the host sees it, of any rank.
 struct Strided {
   Sizes sizes, strides;
 };
 
-// Views that are walked together. Dimensions of one element go, and neighbours are joined where they lie together in all of them: the
-// order of linear indices stays. Dimensions before `split` and from it on are joined among themselves; the new split is returned.
+// Simplifies views that are iterated together. Removes dimensions of size 1 and joins neighbouring
+// dimensions that are contiguous in every view; the order of linear indices stays. Dimensions
+// before `split` and after it are joined separately. Returns the new split.
 size_t join_dims(std::vector<Strided*> views, size_t split) {
   Strided& lead = *views.front();
-  std::vector<size_t> kept;  // the last of the dimensions that are joined
+  std::vector<size_t> kept;  // the last of each group of joined dimensions
   size_t new_split = 0;
   const auto joins = [&](size_t outer, size_t inner) {
     return std::all_of(views.begin(), views.end(), [&](const Strided* view) {
@@ -106,11 +107,11 @@ FxView number_view(const FxNumber& number) {
   return view;
 }
 
-// The layout of an operand over the dimensions of what it is broadcast to.
+// Returns the layout of an operand over the dimensions to which it is broadcast.
 Strided broadcast_to(const TensorShape& from, const Sizes& sizes) {
   Strided layout{sizes, Sizes(sizes.size(), 0)};
   const size_t shift = sizes.size() - std::min(sizes.size(), from.rank());
-  if (from.rank() > sizes.size()) layout.sizes.clear();  // ViewGroup refuses what has other sizes
+  if (from.rank() > sizes.size()) layout.sizes.clear();  // ViewGroup refuses views of other sizes
   for (size_t d = 0; d < from.rank() && d < sizes.size(); ++d) {
     if (from.sizes[d] != 1 && from.sizes[d] != sizes[shift + d]) layout.sizes.clear();
   }
@@ -122,14 +123,15 @@ Strided broadcast_to(const TensorShape& from, const Sizes& sizes) {
 
 Strided layout_of(const TensorShape& shape) { return {shape.sizes, shape.strides}; }
 
-// Sets ranks and data of a list of views that are walked together; false where more than FX_MAX_RANK dimensions are left.
+// Sets ranks and data of views that are iterated together. Returns false if more than FX_MAX_RANK
+// dimensions remain.
 class ViewGroup {
  public:
   void add(Strided layout, const Operand& operand) {
     items_.push_back({std::move(layout), operand.shape.dtype, operand.data, {}, false});
   }
   void add_number(const FxNumber& number) { items_.push_back({{}, DType::kUnspecified, nullptr, number, true}); }
-  // Whether views fit. `split`: see join_dims().
+  // Returns true if the views match. `split`: see join_dims().
   bool finish(BoundCall& bound, std::string& why, size_t split = 0, size_t* new_split = nullptr) {
     std::vector<Strided*> layouts;
     for (Item& item : items_) {
@@ -137,14 +139,14 @@ class ViewGroup {
     }
     for (const Strided* layout : layouts) {
       if (layout->sizes == layouts.front()->sizes && layout->strides.size() == layout->sizes.size()) continue;
-      why = "sizes of its operands do not fit those of its result";
+      why = "the sizes of its operands do not match its result";
       return false;
     }
     const size_t joined = layouts.empty() ? 0 : join_dims(layouts, split);
     if (new_split != nullptr) *new_split = joined;
     for (const Item& item : items_) {
       if (item.layout.sizes.size() > FX_MAX_RANK) {
-        why = "more than " + std::to_string(FX_MAX_RANK) + " dimensions that do not lie together";
+        why = "more than " + std::to_string(FX_MAX_RANK) + " non-contiguous dimensions";
         return false;
       }
       bound.views.push_back(item.is_number ? number_view(item.number) : view_of(item.layout, item.dtype, item.data));
@@ -181,7 +183,7 @@ bool add_params(const Binder& binder, BoundCall& bound, std::string& why) {
   return all_known;
 }
 
-// Elements that are only moved are integers of their size: a NaN stays the one it is.
+// Elements that are only moved are integers of their size, so that a NaN keeps its bits.
 void keep_bits(BoundCall& bound) {
   constexpr DType kBySize[] = {DType::kUnspecified, DType::kInt8,        DType::kInt16,
                                DType::kUnspecified, DType::kInt32,       DType::kUnspecified,
@@ -195,7 +197,7 @@ void keep_bits(BoundCall& bound) {
 
 int64_t wrap(int64_t dim, size_t rank) { return dim < 0 ? dim + static_cast<int64_t>(rank) : dim; }
 
-// Moves dimensions to the end, in their order; the others stay before them in theirs.
+// Moves dimensions to the end, in order; the others stay before them, in order.
 Strided move_to_end(const Strided& layout, const std::vector<bool>& moved) {
   Strided result;
   for (const bool wanted : {false, true}) {
@@ -214,24 +216,25 @@ std::vector<bool> last_dims(size_t rank, size_t count) {
   return moved;
 }
 
-// A record of other sizes than the operator gives would have a kernel read or write what is not there. Rules that do not know every call
-// (formats of memory, ranges of reals) leave it to the binder, which compares sizes itself.
+// If the recorded sizes differ from the operator's, a kernel would read or write out of bounds.
+// Rules that do not know every call (memory formats, ranges of reals) leave the check to the
+// binder, which compares sizes itself.
 std::optional<std::string> misfit(const KernelRow& row, const StepCall& call) {
   const std::optional<std::vector<TensorShape>> results = row.rule(call);
   if (!results.has_value()) {
     const bool checks_itself = row.family == KernelFamily::kCopy || row.family == KernelFamily::kFill ||
                                row.family == KernelFamily::kPointwise;
-    return checks_itself ? std::nullopt : std::optional<std::string>("its arguments do not fit the operator");
+    return checks_itself ? std::nullopt : std::optional<std::string>("its arguments do not match the operator");
   }
   for (uint32_t i = 0; i < call.step().num_results && i < results->size(); ++i) {
     const std::optional<TensorShape> recorded = call.result(i);
     if (recorded.has_value() && recorded->sizes != (*results)[i].sizes)
-      return "result " + std::to_string(i) + " is recorded with other sizes than the operator gives";
+      return "the recorded sizes of result " + std::to_string(i) + " differ from the operator's";
   }
   return std::nullopt;
 }
 
-// The bytes between the first and the last element of a view, the latter included.
+// The bytes from the first to the last element of a view, both included.
 struct Extent {
   const char* first = nullptr;
   const char* end = nullptr;
@@ -256,8 +259,9 @@ bool same_elements(const FxView& a, const FxView& b) {
   return true;
 }
 
-// A tile that is stored may change what a later tile loads. As PyTorch: an operand is the result itself, or shares no memory with it,
-// and a result has each element once (ATen/MemoryOverlap.cpp). Views that interleave without meeting are refused, too.
+// Storing a tile may change data that a later tile loads. As in PyTorch, an operand is the result
+// itself or shares no memory with it, and a result has each element once (ATen/MemoryOverlap.cpp).
+// Interleaved views without common elements are refused as well.
 bool overlaps_itself(const BoundCall& bound) {
   for (uint32_t r = 0; r < bound.num_results; ++r) {
     const FxView& result = bound.views[r];
@@ -325,7 +329,7 @@ Result<BoundCall> bind_step(const FxPlan& plan, const ScalarValues& values, uint
   if (row == nullptr) return refuse("fxopt has no kernel for the operator");
   const StepCall call(plan, values, step, find_builtin_op(name));
   if (const std::optional<std::string> wrong = misfit(*row, call)) return refuse(*wrong);
-  std::string why = "a size, a number or a tensor of it is not known";
+  std::string why = "one of its sizes, numbers or tensors is unknown";
   std::optional<BoundCall> bound = row->bind(Binder(call, *row, values, address, drawn), why);
   if (!bound.has_value()) return refuse(why);
   if (overlaps_itself(*bound)) return refuse("it writes elements that it also reads or writes at another place");
@@ -348,7 +352,7 @@ std::optional<BoundCall> pointwise(const Binder& binder, std::string& why) {
   ResultType common;
   bool is_known = true;
   for_each_name(binder.row().inputs, [&](std::string_view name) {
-    const bool takes_part = name != "condition" && name != "mask";
+    const bool is_projection = name != "condition" && name != "mask";
     const std::optional<ScalarValue> number = binder.call().number(name);
     if (number.has_value()) {
       common.add_number(dtype_of_number(number->type));
@@ -358,7 +362,7 @@ std::optional<BoundCall> pointwise(const Binder& binder, std::string& why) {
     const std::optional<Operand> operand = binder.tensor(name);
     is_known &= operand.has_value() && !operand->is_absent;
     if (!is_known) return;
-    if (takes_part) common.add_tensor(operand->shape.dtype, operand->shape.rank() > 0);
+    if (is_projection) common.add_tensor(operand->shape.dtype, operand->shape.rank() > 0);
     group.add(broadcast_to(operand->shape, result->shape.sizes), *operand);
   });
   if (!is_known) return std::nullopt;
@@ -384,7 +388,7 @@ std::optional<BoundCall> dropout(const Binder& binder, std::string& why) {
     group.add(layout_of(shape), {shape, const_cast<void*>(binder.drawn()), false});
   }
   bound.params.push_back(number_of(binder.call().number("p").value_or(ScalarValue{})));
-  // None trains.
+  // None means training.
   bound.params.push_back(whole(binder.call().is_given("train") ? binder.call().integer("train").value_or(1) : 1));
   if (!group.finish(bound, why)) return std::nullopt;
   return bound;
@@ -425,7 +429,8 @@ std::optional<BoundCall> cat(const Binder& binder, std::string& why) {
   for (int64_t i = 1; i <= small_int_of(plan.words[index_of(list)]); ++i) {
     const std::optional<Operand> operand = binder.of_word(plan.words[index_of(list) + static_cast<uint32_t>(i)]);
     if (!operand.has_value() || operand->is_absent) return std::nullopt;
-    if (operand->shape.rank() == 1 && operand->shape.sizes[0] == 0) continue;  // an empty list of old
+    // an empty list in the old style
+    if (operand->shape.rank() == 1 && operand->shape.sizes[0] == 0) continue;
     if (operand->shape.rank() != result->shape.rank() || dim >= result->shape.rank()) return std::nullopt;
     part.shape.sizes[dim] = operand->shape.sizes[dim];
     filled += operand->shape.sizes[dim];
@@ -444,7 +449,7 @@ std::optional<BoundCall> cat(const Binder& binder, std::string& why) {
     }
   }
   if (!to.empty() && filled != result->shape.sizes[dim]) {
-    why = "sizes of its operands do not fit those of its result";
+    why = "the sizes of its operands do not match its result";
     return std::nullopt;
   }
   BoundCall bound;
@@ -570,20 +575,21 @@ std::optional<BoundCall> softmax(const Binder& binder, std::string& why) {
 
 namespace {
 
-// Rows of norms: whole tensors are walked together, statistics by rows, parameters along a row.
+// Rows of norms: whole tensors are iterated together, statistics by row, parameters along a row.
 class RowGroups {
  public:
   RowGroups(const TensorShape& shape, size_t row_rank) : shape_(shape), split_(shape.rank() - row_rank) {}
 
   void add_whole(const Operand& operand) { add(operand, Kind::kWhole, {}); }
   void add_statistic(const Operand& operand) { add(operand, Kind::kStatistic, {}); }
-  // `number` stands for an operand that is None.
+  // `number` replaces an operand that is None.
   void add_parameter(const Operand& operand, double number) {
     add(operand, Kind::kParameter, number_of(ScalarValue::of_real(number)));
   }
 
   bool finish(BoundCall& bound, std::string& why) {
-    // Parameters are spread over rows, statistics over elements of a row: then all are walked together.
+    // Broadcasts parameters over rows and statistics over the elements of a row, so that all
+    // iterate together.
     std::vector<Strided> layouts;
     for (const Item& item : items_) layouts.push_back(spread(item));
     std::vector<Strided*> used;
@@ -592,7 +598,7 @@ class RowGroups {
     }
     for (const Strided* layout : used) {
       if (layout->sizes == used.front()->sizes && layout->sizes.size() == shape_.rank()) continue;
-      why = "sizes of its operands do not fit each other";
+      why = "the sizes of its operands do not match each other";
       return false;
     }
     const size_t split = join_dims(used, split_);
@@ -606,7 +612,7 @@ class RowGroups {
       }
       Strided& layout = layouts[i];
       if (layout.sizes.size() > FX_MAX_RANK) {
-        why = "more than " + std::to_string(FX_MAX_RANK) + " dimensions that do not lie together";
+        why = "more than " + std::to_string(FX_MAX_RANK) + " non-contiguous dimensions";
         return false;
       }
       const auto cut = static_cast<ptrdiff_t>(split);
@@ -690,7 +696,7 @@ std::optional<BoundCall> layer_norm_backward(const Binder& binder, std::string& 
   return bound;
 }
 
-// mm, bmm and addmm: matrices get a batch of one.
+// mm, bmm and addmm: a single matrix gets a batch of one.
 std::optional<BoundCall> product(const Binder& binder, std::string&) {
   const bool is_added = binder.row().body == "addmm";
   const std::optional<Operand> result = binder.result(0), a = binder.tensor(is_added ? "mat1" : "self"),
@@ -752,7 +758,7 @@ std::optional<BoundCall> add_rows(const Binder& binder, std::string& why) {
   size_t split = 0;
   if (!group.finish(rows, why, g->shape.rank() - 1, &split)) return std::nullopt;
   FxView& view = rows.views.front();
-  if (split == view.rank) {  // one column: join_dims() has dropped it
+  if (split == view.rank) {  // one column: join_dims() has removed it
     view.size[view.rank] = 1;
     view.stride[view.rank] = 1;
     ++view.rank;
@@ -772,7 +778,7 @@ FxView weights_of(const Operand& weight) {
   return weight.is_absent ? number_view(whole(1)) : view_of(layout_of(weight.shape), weight.shape.dtype, weight.data);
 }
 
-// [C] is a batch of one.
+// [C] becomes a batch of one.
 TensorShape as_batch(TensorShape shape, size_t rank) {
   if (shape.rank() + 1 == rank) {
     shape.sizes.insert(shape.sizes.begin(), 1);

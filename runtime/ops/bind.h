@@ -14,29 +14,29 @@ namespace fxopt {
 
 struct KernelRow;
 
-// Where the first byte of a storage lies; null: no bytes.
+// Returns the address of a storage's first byte; null for a storage without bytes.
 using AddressOf = std::function<void*(uint32_t storage)>;
 
-// A step as a kernel is given it. Views point into storages; nothing points into the plan.
+// A step as passed to a kernel. Views point into storages; nothing points into the plan.
 struct BoundCall {
   std::vector<FxView> views;  // results, then operands
   uint32_t num_results = 0;
   std::vector<FxNumber> params;
   FxCompute compute = FX_COMPUTE_FLOAT;
 
-  // For a kernel; good until the call changes. `error` must be FX_NO_ERROR at first.
+  // The argument of a kernel; valid until the call changes. `error` must be FX_NO_ERROR at first.
   FxCall call(void* workspace, FxDrawState draw, int64_t* error) const;
   uint32_t num_operands() const { return static_cast<uint32_t>(views.size()) - num_results; }
 };
 
-// A tensor of a step in numbers, with its memory.
+// A tensor of a step with numeric sizes, and its memory.
 struct Operand {
   TensorShape shape;
-  void* data = nullptr;    // of the element with all indices 0
-  bool is_absent = false;  // None, or a result that is not asked for
+  void* data = nullptr;    // the element with all indices 0
+  bool is_absent = false;  // None, or a result that is not requested
 };
 
-// What binders read of a step.
+// A step's data for binders.
 class Binder {
  public:
   Binder(const StepCall& call, const KernelRow& row, const ScalarValues& values, const AddressOf& address,
@@ -58,20 +58,23 @@ class Binder {
   const void* drawn_;
 };
 
-// Makes the views and numbers of a call for the body of its row. Nothing where the body does not take the call: then `why` says it, in
-// the words of a table.
+// Makes the views and numbers of a call for the body of its row. Returns nullopt if the body does
+// not support the call; `why` then has the reason, as text for a table.
 using BindRule = std::optional<BoundCall> (*)(const Binder& binder, std::string& why);
 
-// The call of a step whose operator has a row. `drawn`: the mask that it draws, from elsewhere, row-major bools. Errors: kUnsupportedOp with the reason. O(operands * rank + arguments).
+// Binds the call of a step whose operator has a row. `drawn`: the mask that the step draws, from
+// elsewhere, row-major bools. Errors: kUnsupportedOp with the reason. O(operands * rank +
+// arguments).
 Result<BoundCall> bind_step(const FxPlan& plan, const ScalarValues& values, uint32_t step, const AddressOf& address,
                             const void* drawn = nullptr);
 
-// Each of the rows' binders; see the kernels for which views and numbers their bodies take.
+// One binder for each kind of row. The kernels document the views and numbers of their bodies.
 namespace bindings {
 std::optional<BoundCall> pointwise(const Binder& binder, std::string& why);
 std::optional<BoundCall> dropout(const Binder& binder, std::string& why);
-std::optional<BoundCall> copy(const Binder& binder, std::string& why);       // from `self`
-std::optional<BoundCall> copy_into(const Binder& binder, std::string& why);  // from `src`, which is broadcast
+std::optional<BoundCall> copy(const Binder& binder, std::string& why);  // from `self`
+// from `src`, broadcast
+std::optional<BoundCall> copy_into(const Binder& binder, std::string& why);
 std::optional<BoundCall> cat(const Binder& binder, std::string& why);
 std::optional<BoundCall> slice_backward(const Binder& binder, std::string& why);
 std::optional<BoundCall> fill(const Binder& binder, std::string& why);

@@ -9,7 +9,8 @@
 namespace fxopt {
 namespace {
 
-// The place of an argument in the schema, keyword-only ones included; nothing where it has none of that name.
+// Returns the index of an argument in the schema, keyword-only ones included; nullopt if it has no
+// such argument.
 std::optional<size_t> place_of(const Op* op, std::string_view name) {
   if (op == nullptr || !op->schema.has_value()) return std::nullopt;
   const std::vector<SchemaArg>& args = op->schema->args;
@@ -155,7 +156,7 @@ std::optional<std::vector<int64_t>> StepCall::integers(std::string_view name) co
     return value != nullptr && value->kind == SchemaDefault::Kind::kInts ? std::optional(value->integers)
                                                                          : std::nullopt;
   }
-  if (kind_of(given) != FX_WORD_LIST) {  // `int[1] dim` takes a number
+  if (kind_of(given) != FX_WORD_LIST) {  // `int[1] dim` accepts a number
     const std::optional<int64_t> one = values_.integer(given);
     return one.has_value() ? std::optional(std::vector<int64_t>{*one}) : std::nullopt;
   }

@@ -15,7 +15,7 @@ namespace fxopt {
 struct Op;
 struct SchemaDefault;
 
-// A tensor in numbers: what a rule is given, and what it gives.
+// A tensor with numeric sizes and strides: input and result of rules.
 struct TensorShape {
   DType dtype = DType::kUnspecified;
   std::vector<int64_t> sizes;
@@ -26,14 +26,15 @@ struct TensorShape {
   bool operator==(const TensorShape&) const = default;
 };
 
-// Row-major strides; a size below 1 counts as 1.
+// Returns row-major strides; a size below 1 counts as 1.
 std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& sizes);
 TensorShape contiguous(DType dtype, std::vector<int64_t> sizes);
-// Whether elements lie in row-major order; strides of sizes of 1 are not asked for.
+// Returns true if elements are in row-major order. Strides of dimensions of size 1 are ignored.
 bool is_contiguous(const TensorShape& shape);
-// Whether some order of the dimensions is dense, and no two elements share memory.
+// Returns true if some order of the dimensions is dense and no two elements share memory.
 bool is_dense(const TensorShape& shape);
-// Whether both are the same, but for the strides of dimensions of one element and of tensors without any.
+// Returns true if both are equal. Strides of dimensions of size 1, and of tensors without elements,
+// are ignored.
 bool same_layout(const TensorShape& a, const TensorShape& b);
 
 // Calls visit(name) for each word of "self other".
@@ -46,24 +47,26 @@ void for_each_name(std::string_view names, const Visit& visit) {
   }
 }
 
-// As PyTorch promotes a number of Python's.
+// The dtype to which PyTorch promotes a Python number.
 DType dtype_of_number(FxScalarType type);
 
-// The arguments of one step by the names in the operator's schema, in numbers.
+// The arguments of one step by the names in the operator's schema, with numeric values.
 class StepCall {
  public:
   StepCall(const FxPlan& plan, const ScalarValues& values, const FxStep& step, const Op* op)
       : plan_(plan), values_(values), step_(step), op_(op) {}
 
-  // The argument of that name as it was given; kNoWord-like NONE where it was not, or is None.
+  // Returns the argument of that name as it was given, or a NONE word (like kNoWord) if it is
+  // missing or None.
   FxWord word(std::string_view name) const;
   bool is_given(std::string_view name) const;
 
   std::optional<TensorShape> tensor(std::string_view name) const;
   std::optional<TensorShape> shape_of(FxWord word) const;
-  std::vector<TensorShape> tensors(std::string_view name) const;  // of a list; empty where one is not known
+  // a list's tensors; empty if one is unknown
+  std::vector<TensorShape> tensors(std::string_view name) const;
 
-  // With the schema's default where it was not given. Nothing where it is None or not known.
+  // Uses the schema's default if the argument is missing. Returns nullopt if it is None or unknown.
   std::optional<int64_t> integer(std::string_view name) const;
   std::optional<ScalarValue> number(std::string_view name) const;
   std::optional<std::vector<int64_t>> integers(std::string_view name) const;
@@ -72,11 +75,12 @@ class StepCall {
 
   const FxStep& step() const { return step_; }
   const FxPlan& plan() const { return plan_; }
-  // What the plan says of result `index`, where it is a tensor whose sizes are known.
+  // Returns result `index` as the plan records it, if it is a tensor of known sizes.
   std::optional<TensorShape> result(uint32_t index) const;
 
  private:
-  const SchemaDefault* default_of(std::string_view name) const;  // nullptr: the schema has no argument of that name
+  // nullptr: the schema has no argument of that name
+  const SchemaDefault* default_of(std::string_view name) const;
 
   const FxPlan& plan_;
   const ScalarValues& values_;

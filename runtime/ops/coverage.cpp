@@ -106,18 +106,17 @@ constexpr std::array<RemedyText, kNumRemedies> kRemedies = {
       "trace with make_fx(step, decomposition_table=torch._decomp.core_aten_decompositions()), or decompositions= of "
       "AOTAutograd: "
       "the graph has core aten operators instead"},
-     {"PyTorch's kernel", "PyTorch has it for this device; this version calls no kernels of PyTorch"},
-     {"another device", "PyTorch has it for CUDA or for the CPU, and not for the device that was traced"},
+     {"PyTorch's kernel", "PyTorch has a kernel for this device, but this version does not call PyTorch's kernels"},
+     {"another device", "PyTorch has a kernel for CUDA or for the CPU, but not for the traced device"},
      {"trace its body",
       "give make_fx decomposition_table={operator: its Python function}: the graph has the function's operators "
       "instead"},
      {"other attention",
-      "flex attention is compiled, and no library has a kernel of it: scaled_dot_product_attention traces to operators "
-      "that PyTorch has"},
-     {"its graphs",
-      "the plan holds the graphs that it runs; trace without the region to have their calls in the graph"},
-     {"several ranks", "the step exchanges with other ranks: a plan is that of one rank"},
-     {"a kernel of fxopt", "runtime/README.md: how an operator gets a row, and by that a kernel"}}};
+      "flex attention is compiled, and no library has a kernel for it: scaled_dot_product_attention traces to "
+      "operators that PyTorch has"},
+     {"its graphs", "the plan contains these graphs; trace without the region to inline their calls into the graph"},
+     {"several ranks", "the step communicates with other ranks, but a plan is for one rank"},
+     {"a kernel of fxopt", "runtime/README.md explains how to add a row, and thus a kernel"}}};
 
 }  // namespace
 

@@ -13,7 +13,7 @@ bool is_complex(DType dtype) {
   return dtype == DType::kComplex32 || dtype == DType::kComplex64 || dtype == DType::kComplex128;
 }
 
-// 8 to 64 bits of a signed integer; 0 for another.
+// Returns 8 to 64, the bits of a signed integer type; 0 for any other type.
 int signed_bits(DType dtype) {
   switch (dtype) {
     case DType::kInt8:
@@ -50,7 +50,7 @@ DType complex_of(DType real) {
 DType promote_reals(DType a, DType b) {
   if (a == b) return a;
   if (a == DType::kFloat64 || b == DType::kFloat64) return DType::kFloat64;
-  return DType::kFloat32;  // also of float16 and bfloat16
+  return DType::kFloat32;  // also for float16 with bfloat16
 }
 
 DType promote_integers(DType a, DType b) {
@@ -61,7 +61,7 @@ DType promote_integers(DType a, DType b) {
   return most == 16 ? DType::kInt16 : most == 32 ? DType::kInt32 : DType::kInt64;
 }
 
-// A complex type keeps its precision with an integer, and takes the wider one of a real.
+// A complex type keeps its precision with an integer, and takes the wider precision with a real.
 DType promote_complex(DType a, DType b) {
   const bool has_two_reals = category_of(a) >= Category::kReal && category_of(b) >= Category::kReal;
   if (has_two_reals) return complex_of(promote_reals(real_part(a), real_part(b)));

@@ -12,7 +12,8 @@ namespace {
 using F = KernelFamily;
 using P = Promotion;
 
-// By name. Bounds: u is the rounding of one operation; sums are trees of depth log2(n), bounded here by n.
+// Sorted by name. Bounds: u is the rounding error of one operation. Sums are trees of depth
+// log2(n), bounded here by n.
 constexpr std::array kRows = {
     KernelRow{"aten._log_softmax.default", F::kRow, "log_softmax", P::kFirst, "self", "", bindings::softmax, 8,
               "max|x| + log n", rules::softmax, "SoftMax.cpp"},

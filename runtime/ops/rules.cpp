@@ -29,7 +29,7 @@ bool broadcast_sizes(Sizes& into, const Sizes& other) {
   return true;
 }
 
-// The strides of an operand over the result's dimensions: 0 where it is broadcast.
+// Returns an operand's strides over the result's dimensions: 0 in broadcast dimensions.
 Sizes broadcast_strides(const TensorShape& operand, const Sizes& sizes) {
   Sizes strides(sizes.size(), 0);
   const size_t shift = sizes.size() - operand.rank();
@@ -40,7 +40,7 @@ Sizes broadcast_strides(const TensorShape& operand, const Sizes& sizes) {
   return strides;
 }
 
-// Above 0: dimension `a` belongs behind dimension `b`. TensorIteratorBase::reorder_dimensions.
+// Above 0: dimension `a` comes after dimension `b`. TensorIteratorBase::reorder_dimensions.
 int compare_dims(const std::vector<Sizes>& strides, const Sizes& sizes, size_t a, size_t b) {
   for (const Sizes& of : strides) {
     if (of[a] == 0 || of[b] == 0) continue;
@@ -72,7 +72,8 @@ Sizes iterator_strides(const std::vector<Sizes>& strides, const Sizes& sizes) {
   return result;
 }
 
-// As empty_like() with preserved strides: those of a dense tensor, else as TensorIterator would lay it out.
+// Like empty_like() with preserved strides: the strides of a dense tensor, else TensorIterator's
+// layout.
 TensorShape dense_like(DType dtype, const TensorShape& from) {
   if (is_dense(from)) return {dtype, from.sizes, from.strides};
   return {dtype, from.sizes, iterator_strides({from.strides}, from.sizes)};
@@ -92,7 +93,7 @@ std::optional<DType> promoted(const StepCall& call, const KernelRow& row, std::v
       for (const TensorShape& part : list) type.add_tensor(part.dtype, part.rank() > 0);
       operands.insert(operands.end(), list.begin(), list.end());
     } else if (call.is_given(name) || name == "self" || name == "other") {
-      is_known = false;  // an optional tensor that is None takes no part
+      is_known = false;  // an optional tensor that is None does not take part
     }
   });
   if (!is_known || operands.empty()) return std::nullopt;
@@ -119,7 +120,8 @@ Results product(const StepCall& call, std::string_view left, std::string_view ri
   return one(contiguous(a->dtype, std::move(sizes)));
 }
 
-// Over `dim`, or over all where it names none. resize_reduction() in ReduceOpsUtils.h.
+// Reduces over `dim`, or over all dimensions if it names none. resize_reduction() in
+// ReduceOpsUtils.h.
 Results reduction(const StepCall& call, const TensorShape& from, DType dtype) {
   const std::optional<Sizes> dims = call.is_given("dim") ? call.integers("dim") : Sizes();
   if (!dims.has_value()) return std::nullopt;
@@ -197,7 +199,8 @@ Results cat(const StepCall& call) {
   std::optional<int64_t> dim;
   for (const TensorShape& part : parts) {
     type.add_tensor(part.dtype, part.rank() > 0);
-    if (part.rank() == 1 && part.sizes[0] == 0) continue;  // an empty list of old, which takes no part
+    // an empty list in the old style, which is ignored
+    if (part.rank() == 1 && part.sizes[0] == 0) continue;
     if (like == nullptr) {
       like = &part;
       sizes = part.sizes;
@@ -212,7 +215,8 @@ Results cat(const StepCall& call) {
   if (!dtype.has_value()) return std::nullopt;
   if (like == nullptr) return one(contiguous(*dtype, {0}));
   const auto is_plain = [](const TensorShape& part) { return is_contiguous(part); };
-  if (!std::all_of(parts.begin(), parts.end(), is_plain) && sizes.size() > 3) return std::nullopt;  // channels_last
+  // channels_last
+  if (!std::all_of(parts.begin(), parts.end(), is_plain) && sizes.size() > 3) return std::nullopt;
   return one(contiguous(*dtype, std::move(sizes)));
 }
 
@@ -238,7 +242,7 @@ Results amax(const StepCall& call) {
   return from.has_value() ? reduction(call, *from, from->dtype) : std::nullopt;
 }
 
-// The kernel makes its argument contiguous first.
+// The kernel first makes its argument contiguous.
 Results softmax(const StepCall& call) {
   const std::optional<TensorShape> from = call.tensor("self");
   if (!from.has_value()) return std::nullopt;

@@ -2,17 +2,19 @@
 
 #include "runtime/ops/rows.h"
 
-// Rules of results, after ATen's kernels. Each gives what PyTorch's CPU and CUDA kernels make, which fake tensors mostly record.
+// Rules for results, after ATen's kernels. Each gives the results of PyTorch's CPU and CUDA
+// kernels, which fake tensors mostly record.
 namespace fxopt::rules {
 
 using Results = std::optional<std::vector<TensorShape>>;
 
-// The layout that ATen's TensorIterator gives a result of operands that are broadcast (TensorIterator.cpp): their common
-// strides where all are dense alike, else dense in the order of their strides. Nothing where sizes do not fit.
+// Returns the layout that ATen's TensorIterator gives the result of broadcast operands
+// (TensorIterator.cpp): their common strides if all have the same dense layout, else dense in the
+// order of their strides. Returns nullopt if sizes do not match.
 std::optional<TensorShape> broadcast(DType dtype, const std::vector<TensorShape>& operands);
 
-// The dtype of the first result by the row's promotion, from its inputs and, for Promotion::kOption and kAccumulate, from
-// `dtype`. Nothing where an input is not known.
+// Returns the dtype of the first result by the row's promotion, from its inputs and, for
+// Promotion::kOption and kAccumulate, from `dtype`. Returns nullopt if an input is unknown.
 std::optional<DType> promoted_dtype(const StepCall& call, const KernelRow& row);
 
 Results pointwise(const StepCall& call);  // operands and promotion by the row
@@ -35,7 +37,8 @@ Results nll_loss_backward(const StepCall& call);
 Results embedding(const StepCall& call);
 Results embedding_backward(const StepCall& call);
 Results factory(const StepCall& call);
-Results like_self(const StepCall& call);  // sizes of `self`; `dtype` and `memory_format` by option: also conversions
+// sizes of `self`, options `dtype` and `memory_format`; includes conversions
+Results like_self(const StepCall& call);
 Results arange(const StepCall& call);
 
 }  // namespace fxopt::rules

@@ -13,13 +13,14 @@ namespace {
 
 constexpr size_t kMaxGraphDepth = 64;
 
-// Bytes of one element; 0: not known, or not a whole byte each. By number in schemas/fxgraph.proto.
+// Bytes of one element; 0: unknown, or not a whole number of bytes. Indexed by number in
+// schemas/fxgraph.proto.
 int64_t element_size(FxDType dtype) {
   constexpr int8_t kSizes[] = {0, 1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 2, 2, 4, 8, 1, 1, 1, 1, 1, 0, 1, 1, 4, 1, 2};
   return dtype < std::size(kSizes) ? kSizes[dtype] : 0;
 }
 
-// The rules of one plan, whose structure is good.
+// The rules of one plan whose structure is valid.
 class Rules {
  public:
   Rules(const FxPlan& plan, Level level, FaultList& faults, PlanFacts& facts)
@@ -47,7 +48,7 @@ class Rules {
   const FxStorage& storage(uint32_t index) const { return plan_.storages[index]; }
   bool is_empty(uint32_t index) const { return word_number(plan_, storage(index).bytes) == int64_t{0}; }
 
-  // Where inputs come from, and from which step on their storages are there.
+  // Finds the sources of inputs, and the first step at which each input storage exists.
   void check_sources() {
     arrival_.assign(plan_.num_storages, FX_NONE);
     input_of_.assign(plan_.num_tensors, FX_NONE);
@@ -86,13 +87,13 @@ class Rules {
     for (uint32_t i = 0; i < plan_.num_scalars && !full(); ++i) {
       const FxScalar& scalar = plan_.scalars[i];
       const Subject subject = scalar_at(i);
-      uint32_t latest = 0;  // that `ready` may be
+      uint32_t latest = 0;  // largest legal value of `ready`
       uint32_t earliest = 0;
       switch (scalar.source) {
         case FX_SCALAR_DIM: {
           const uint32_t input = input_of_[scalar.tensor];
           if (input == FX_NONE) {
-            add(PlanFaultKind::kScalarSource, subject, named("tensor", scalar.tensor) + " is no input",
+            add(PlanFaultKind::kScalarSource, subject, named("tensor", scalar.tensor) + " is not an input",
                 tensor_at(scalar.tensor));
             continue;
           }
@@ -101,7 +102,7 @@ class Rules {
         }
         case FX_SCALAR_INPUT:
           if (scalar_arrival_[i] == FX_NONE) {
-            add(PlanFaultKind::kScalarSource, subject, "is no input");
+            add(PlanFaultKind::kScalarSource, subject, "is not an input");
             continue;
           }
           latest = scalar_arrival_[i];
@@ -140,7 +141,7 @@ class Rules {
     }
   }
 
-  // Sizes, strides, offsets and bytes that are plain numbers.
+  // Checks sizes, strides, offsets and bytes that are plain numbers.
   void check_extents() {
     for (uint32_t i = 0; i < plan_.num_storages && !full(); ++i) {
       const std::optional<int64_t> bytes = word_number(plan_, storage(i).bytes);
@@ -163,7 +164,7 @@ class Rules {
       is_negative |= value.value_or(0) < 0;
       return value.value_or(0);
     };
-    int64_t end = number(tensor.offset);  // the last element
+    int64_t end = number(tensor.offset);  // offset of the last element
     for (uint32_t dim = 0; dim < tensor.rank; ++dim) {
       const FxWord size_word = plan_.words[tensor.dims + dim];
       const int64_t size = number(size_word);
@@ -227,14 +228,14 @@ class Rules {
     if (step.kind == FX_STEP_WAIT && step.other != FX_NONE) {
       if (step.other >= index || !is_exchange(plan_.steps[step.other])) {
         add(PlanFaultKind::kWait, step_at(index),
-            "waits for " + named("step", step.other) + ", which is no earlier collective or message");
+            "waits for " + named("step", step.other) + ", which is not an earlier collective or message");
       } else {
         facts_.last_wait[step.other] = index;
       }
     }
   }
 
-  // Storages without a recorded device are on any.
+  // A storage without a recorded device may be on any device.
   bool uses_two_devices(uint32_t index) const {
     const FxStep& step = plan_.steps[index];
     uint32_t first = FX_NONE;
@@ -267,7 +268,7 @@ class Rules {
         scalar_at(scalar));
   }
 
-  // Sizes, strides and offset must be known when `known` steps have run.
+  // Sizes, strides and offset must be known after `known` steps.
   void check_sizes(uint32_t step, uint32_t tensor, uint32_t known) {
     if (facts_.tensor_ready[tensor] <= known) return;
     add(PlanFaultKind::kScalarLate, step_at(step),
@@ -276,7 +277,7 @@ class Rules {
         tensor_at(tensor));
   }
 
-  // A use of what is there before the step.
+  // Checks a use of a storage that must exist before the step.
   void check_use(uint32_t step, uint32_t index, const char* verb) {
     const FxStorage& used = storage(index);
     const auto message = [&] { return std::string(verb) + " " + named("storage", index); };
@@ -286,7 +287,7 @@ class Rules {
     }
     if (!is_made(used) && (arrival_[index] == FX_NONE || arrival_[index] > step)) {
       add(PlanFaultKind::kUnmade, step_at(step),
-          message() + (arrival_[index] == FX_NONE ? ", which no input is on" : " before its input arrives"),
+          message() + (arrival_[index] == FX_NONE ? ", which belongs to no input" : " before its input arrives"),
           storage_at(index));
       return;
     }
@@ -298,7 +299,7 @@ class Rules {
     if (used.first == FX_NONE) {
       if (!is_made(used) || is_empty(index)) return;
       add(PlanFaultKind::kLifetime, step_at(step),
-          std::string(verb) + " " + named("storage", index) + ", for which nothing is taken", storage_at(index));
+          std::string(verb) + " " + named("storage", index) + ", which is never allocated", storage_at(index));
       return;
     }
     if (used.first <= step && step <= used.last) return;
@@ -325,7 +326,7 @@ class Rules {
     const FxTensor& tensor = plan_.tensors[index];
     check_sizes(step, index, step + 1);
     if (!is_seen_[index]) {
-      // Another step that results in it finds out no more: its scalars are ready by then.
+      // Another step with this result determines nothing new: its scalars are ready by then.
       is_seen_[index] = true;
       produce(step, tensor.offset);
       for (uint32_t dim = 0; dim < 2u * tensor.rank; ++dim) produce(step, plan_.words[tensor.dims + dim]);
@@ -354,7 +355,7 @@ class Rules {
     } else if ((freed.flags & FX_STORAGE_RETURNED) != 0) {
       reason = ", which is returned";
     } else if (freed.first == FX_NONE) {
-      reason = ", for which nothing is taken";
+      reason = ", which is never allocated";
     } else if (is_freed_[index]) {
       reason = " a second time";
     } else if (freed.last != step) {
@@ -384,7 +385,7 @@ class Rules {
       is_output_[storage(owner).alias_class] = true;
       if (!is_made(storage(owner))) {
         if (arrival_[owner] == FX_NONE) {
-          add(PlanFaultKind::kUnmade, subject, "is on " + named("storage", owner) + ", which no input is on",
+          add(PlanFaultKind::kUnmade, subject, "is on " + named("storage", owner) + ", which belongs to no input",
               storage_at(owner));
         }
         continue;
@@ -459,14 +460,15 @@ class Rules {
     }
   }
 
-  // Buffers of collectives and messages between begin and wait, and sequence numbers.
+  // Checks buffers of collectives and messages between start and wait, and sequence numbers.
   void check_exchanges() {
     std::vector<uint32_t> written(plan_.num_storages, FX_NONE);
-    std::vector<uint32_t> writer(plan_.num_storages, FX_NONE);   // the exchange that gives the storage its bytes
+    // the exchange that writes the storage
+    std::vector<uint32_t> writer(plan_.num_storages, FX_NONE);
     std::vector<uint32_t> readers(plan_.num_storages, 0);        // exchanges that read it
-    std::vector<uint32_t> reader(plan_.num_storages, FX_NONE);   // the latest of them
-    std::vector<uint32_t> sequence(plan_.num_groups, 0);         // the next of each group
-    std::vector<uint32_t> counted(plan_.num_storages, FX_NONE);  // the step that counted it last
+    std::vector<uint32_t> reader(plan_.num_storages, FX_NONE);   // the latest such exchange
+    std::vector<uint32_t> sequence(plan_.num_groups, 0);         // the next number of each group
+    std::vector<uint32_t> counted(plan_.num_storages, FX_NONE);  // the step that last counted it
     for (uint32_t i = 0; i < num_steps_ && !full(); ++i) {
       const FxStep& step = plan_.steps[i];
       if (is_end_of_exchange(i)) {
@@ -515,7 +517,7 @@ class Rules {
     }
   }
 
-  // A buffer is needed until a wait names it, at the latest until the last wait; without one, until the last step.
+  // A buffer is needed until its last wait; without a wait, until the last step.
   void check_end_of_buffer(uint32_t exchange, uint32_t used, uint32_t wait) {
     const FxStorage& buffer = storage(used);
     const uint32_t end = wait == FX_NONE ? num_steps_ - 1 : wait;
@@ -547,11 +549,12 @@ class Rules {
   FaultList& faults_;
   PlanFacts& facts_;
   const uint32_t num_steps_;
-  std::vector<uint32_t> arrival_;         // by storage that no step makes: the first step that may use it, or FX_NONE
-  std::vector<uint32_t> input_of_;        // by tensor: the first input that is this tensor
-  std::vector<uint32_t> scalar_arrival_;  // by scalar that is an input
+  // by storage that no step makes: the first step that may use it, or FX_NONE
+  std::vector<uint32_t> arrival_;
+  std::vector<uint32_t> input_of_;                       // by tensor: its first input
+  std::vector<uint32_t> scalar_arrival_;                 // by scalar that is an input
   std::vector<bool> is_freed_, is_written_, is_output_;  // by storage
-  std::vector<bool> is_seen_;                            // by tensor: a step results in it
+  std::vector<bool> is_seen_;                            // by tensor: a step has it as a result
   std::vector<bool> is_produced_;                        // by scalar
 };
 
@@ -559,7 +562,7 @@ class Graphs {
  public:
   explicit Graphs(FaultList& faults) : faults_(faults) {}
 
-  // How deep the graphs that it calls are nested, itself included.
+  // Returns the nesting depth of the graphs that the plan calls, the plan included.
   size_t check(const FxPlan& plan, Level level, PlanFacts& facts) {
     size_t height = 1;
     open_.push_back(&plan);
@@ -594,7 +597,7 @@ class Graphs {
 
  private:
   FaultList& faults_;
-  std::map<const FxPlan*, size_t> heights_;  // of those that were checked
+  std::map<const FxPlan*, size_t> heights_;  // by plan, for checked plans
   std::vector<const FxPlan*> open_;
 };
 

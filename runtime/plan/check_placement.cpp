@@ -9,8 +9,8 @@ namespace {
 
 constexpr uint32_t kMaxStreams = 64;
 
-// For each step, how far it is behind the steps of each stream: vector clocks, of which only those are kept that an
-// event hands on.
+// For each step, its progress behind the steps of each stream: vector clocks. Only clocks that an
+// event passes on are stored.
 class Clocks {
  public:
   Clocks(const FxPlacement& placement, size_t num_steps) : placement_(placement), num_streams_(placement.stream_count) {
@@ -20,7 +20,7 @@ class Clocks {
     saved_.assign(num_steps, FX_NONE);
   }
 
-  // Steps in their order; events are sorted by the step that awaits them.
+  // Takes steps in order; events are sorted by the step that awaits them.
   void begin(uint32_t step) {
     stream_ = placement_.streams[step];
     uint32_t* clock = &now_[size_t{stream_} * num_streams_];
@@ -41,7 +41,7 @@ class Clocks {
     std::copy(clock, clock + num_streams_, &room_[size_t{saved_[step]} * num_streams_]);
   }
 
-  // True when the step that began last runs behind `step`, which is not later.
+  // Returns true if the current step runs after `step`, which is not later.
   bool is_behind(uint32_t step) const { return now_[size_t{stream_} * num_streams_ + placement_.streams[step]] > step; }
 
  private:
@@ -49,13 +49,13 @@ class Clocks {
   const uint32_t num_streams_;
   uint32_t stream_ = 0;
   uint64_t event_ = 0;
-  std::vector<uint32_t> now_;    // by stream, by stream: the last step that is known to have run, plus 1
-  std::vector<uint32_t> waits_;  // by step: how many await the event it records
+  std::vector<uint32_t> now_;    // by stream, by stream: the last step known to have run, plus 1
+  std::vector<uint32_t> waits_;  // by step: how many steps await the event it records
   std::vector<uint32_t> saved_;  // by step: its clock in room_
   std::vector<uint32_t> room_, free_;
 };
 
-// For each key, one step of each stream: the latest that was set.
+// For each key, one step of each stream: the latest one set.
 class LastOnStream {
  public:
   explicit LastOnStream(size_t keys) : heads_(keys, FX_NONE) {}
@@ -110,9 +110,9 @@ class PlacementRules {
   }
 
  private:
-  // Blocks that have the same bytes one after the other. Owners are storages, then the workspaces of steps.
+  // Blocks that use the same bytes in turn. Owners are storages, then the workspaces of steps.
   struct Pair {
-    uint32_t begin;  // the step that uses the later one first
+    uint32_t begin;  // the first step that uses the later one
     uint32_t earlier, later;
   };
   struct Alive {
@@ -183,7 +183,7 @@ class PlacementRules {
       } else if (event.recorded_by >= event.awaited_by) {
         add(PlanFaultKind::kEvent, subject,
             named("step", event.awaited_by) + " awaits it, but step " + std::to_string(event.recorded_by) +
-                " records it, which is not earlier",
+                " records it and is not earlier",
             step_at(event.awaited_by));
       } else if (placement_.streams[event.recorded_by] == placement_.streams[event.awaited_by]) {
         add(PlanFaultKind::kEvent, subject, "orders two steps of one stream", step_at(event.awaited_by));
@@ -212,8 +212,8 @@ class PlacementRules {
     }
   }
 
-  // Legal kinds: ARENA for what is planned, LATE for what is late; LATE also for what is planned and returned or has a
-  // size that inputs decide; NONE for no bytes.
+  // Legal kinds: ARENA for planned storages, LATE for late ones. LATE is also legal for planned
+  // storages that are returned or whose size depends on inputs. NONE is for storages without bytes.
   void check_block(uint32_t index, bool is_here) {
     const FxStorage& storage = plan_.storages[index];
     const FxBlock& block = placement_.blocks[index];
@@ -265,7 +265,7 @@ class PlacementRules {
   const FxBlock& block_of(uint32_t owner) const {
     return is_storage(owner) ? placement_.blocks[owner] : placement_.workspaces[owner - num_storages_];
   }
-  // A workspace is in use until the exchange that its step begins has ended.
+  // A workspace is in use until the exchange that its step starts has ended.
   Alive alive(uint32_t owner) const {
     if (is_storage(owner)) return {plan_.storages[owner].first, plan_.storages[owner].last};
     const uint32_t step = owner - num_storages_;
@@ -273,8 +273,8 @@ class PlacementRules {
     return {step, facts_.last_wait[step] == FX_NONE ? num_steps_ - 1 : facts_.last_wait[step]};
   }
 
-  // Goes through the blocks by the step that takes them, keeps the last owner of each byte, and collects pairs of
-  // owners that follow each other. Those that do not follow each other are ordered by those between them.
+  // Visits the blocks by the step that takes them, tracks the last owner of each byte, and collects
+  // pairs of consecutive owners. Other pairs are ordered by the owners between them.
   void find_shared_bytes() {
     std::vector<uint32_t> owners;
     for (uint32_t owner = 0; owner < num_storages_ + num_steps_; ++owner) {
@@ -333,7 +333,8 @@ class PlacementRules {
         subject_of(earlier));
   }
 
-  // Goes through the steps and checks that each runs behind what it depends on, and that bytes change hands in order.
+  // Visits the steps and checks that each runs after its dependencies, and that bytes change owners
+  // in order.
   void check_order() {
     Clocks clocks(placement_, num_steps_);
     written_.assign(num_storages_, FX_NONE);
@@ -371,7 +372,8 @@ class PlacementRules {
     if (step.kind == FX_STEP_WAIT && step.other != FX_NONE) check_wait(index, clocks);
   }
 
-  // The wait gives what the exchange wrote: later steps must follow the wait, not only the exchange.
+  // The wait makes the results of the exchange available: later steps must follow the wait, not
+  // only the exchange.
   void check_wait(uint32_t index, const Clocks& clocks) {
     const uint32_t exchange = plan_.steps[index].other;
     if (!clocks.is_behind(exchange)) unordered(index, exchange, "for which it waits", {});
@@ -432,14 +434,15 @@ class PlacementRules {
     int64_t end = 0;
     uint32_t owner = 0;
   };
-  std::map<int64_t, Segment> segments_;  // of the arena, by begin: the last owner so far
+  std::map<int64_t, Segment> segments_;  // by begin in the arena: the last owner so far
   std::vector<Pair> pairs_;
   std::vector<uint32_t> written_;     // for for_each_access()
   std::vector<uint32_t> last_write_;  // by storage
-  std::vector<uint32_t> exchange_;    // by storage: the exchange that writes it and has not ended
-  std::pair<uint32_t, uint32_t> reported_{FX_NONE, FX_NONE};  // steps that were reported last as unordered
-  LastOnStream readers_;                                      // by storage, since its last write
-  LastOnStream users_;                                        // by owner
+  std::vector<uint32_t> exchange_;    // by storage: the unfinished exchange that writes it
+  // last pair of steps reported as unordered
+  std::pair<uint32_t, uint32_t> reported_{FX_NONE, FX_NONE};
+  LastOnStream readers_;  // by storage, since its last write
+  LastOnStream users_;    // by owner
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ constexpr uint32_t kLastOutputRole = 9;
 constexpr const char* kPartNames[] = {"plan", "step",  "storage", "tensor", "scalar", "input", "output",
                                       "draw", "group", "op",      "node",   "string", "event"};
 
-// Operands of a code operator.
+// Returns the number of operands of a code operator.
 int arity(uint32_t op) {
   switch (op) {
     case FX_CODE_PUSH:
@@ -55,7 +55,7 @@ class Structure {
   }
 
  private:
-  // States of the list that begins at a word; others: how deep it is nested, from 1.
+  // State of the list that begins at a word. Other values: its nesting depth, from 1.
   static constexpr uint8_t kUnseen = 0;
   static constexpr uint8_t kFaulty = 254;
   static constexpr uint8_t kOpen = 255;
@@ -123,7 +123,7 @@ class Structure {
     check_optional(subject, field, index, plan_.num_strings, "strings");
   }
 
-  // False when the plan is too large.
+  // Returns false if the plan is too large.
   bool charge(uint64_t amount) {
     if (amount <= budget_) {
       budget_ -= amount;
@@ -137,7 +137,7 @@ class Structure {
     return false;
   }
 
-  // A word of any kind with what it names.
+  // Checks a word of any kind, and its target.
   bool check_word(Subject subject, const char* field, FxWord word, unsigned depth = 0) {
     const uint64_t index = word_index(word);
     switch (word_kind(word)) {
@@ -179,11 +179,11 @@ class Structure {
 
   bool check_enumerator(Subject subject, const char* field, uint64_t value, uint64_t last, const char* what) {
     if (value <= last) return true;
-    bad_value(subject, std::string(field) + " is " + std::to_string(value) + ", which is no " + what);
+    bad_value(subject, std::string(field) + " is " + std::to_string(value) + ", which is not a legal " + what);
     return false;
   }
 
-  // How deep the list is nested, or kFaulty. Each list is looked into once.
+  // Returns the nesting depth of the list, or kFaulty. Each list is visited once.
   uint8_t check_list(Subject subject, const char* field, uint64_t header, unsigned depth) {
     if (!check_index(subject, field, header, plan_.num_words, "words")) return kFaulty;
     uint8_t& state = lists_[header];
@@ -219,7 +219,7 @@ class Structure {
     return state;
   }
 
-  // Takes a good word apart. Recursion is as deep as lists are.
+  // Visits the leaves of a valid word. Recursion is as deep as the lists.
   template <class See>
   void walk(FxWord word, const See& see) {
     if (word_kind(word) != FX_WORD_LIST) return see(word);
@@ -252,7 +252,7 @@ class Structure {
       check_name(subject, "name", group.name);
       check_span(subject, "ranks", group.ranks, group.num_ranks, plan_.num_indices, "indices");
       const uint64_t kind = word_kind(group.choice);
-      if (kind != FX_WORD_NONE && kind != FX_WORD_SCALAR) bad_value(subject, "choice is no scalar");
+      if (kind != FX_WORD_NONE && kind != FX_WORD_SCALAR) bad_value(subject, "choice is not a scalar");
       if (kind == FX_WORD_NONE && group.name == FX_NONE) bad_value(subject, "has neither a name nor a choice");
       check_word(subject, "choice", group.choice);
     }
@@ -269,7 +269,7 @@ class Structure {
         bad_value(subject, "is ready after " + std::to_string(scalar.ready) + " steps, but there are " +
                                std::to_string(plan_.num_steps));
       }
-      if (scalar.name != FX_NONE && scalar.min > scalar.max) bad_value(subject, "its least value is above its largest");
+      if (scalar.name != FX_NONE && scalar.min > scalar.max) bad_value(subject, "its minimum is above its maximum");
       if (scalar.source == FX_SCALAR_CODE) check_code(i);
       if (scalar.source == FX_SCALAR_DIM &&
           check_index(subject, "tensor", scalar.tensor, plan_.num_tensors, "tensors")) {
@@ -297,14 +297,15 @@ class Structure {
           case FX_WORD_SCALAR:
             break;
           default:
-            bad_value(subject, "code pushes what is no number");
+            bad_value(subject, "code pushes a word that is not a number");
             return;
         }
         if (!check_word(subject, "code", code.push)) return;
       }
       depth -= arity(code.op);
       if (depth < 0) {
-        faults_.add(PlanFaultKind::kBadCode, subject, "operator " + std::to_string(i) + " takes more than there is");
+        faults_.add(PlanFaultKind::kBadCode, subject,
+                    "operator " + std::to_string(i) + " takes more operands than the stack has");
         return;
       }
       ++depth;
@@ -314,17 +315,17 @@ class Structure {
     }
   }
 
-  // A size: an integer or a scalar; nothing where that is legal.
+  // A size: an integer or a scalar, or none if that is legal.
   bool check_amount(Subject subject, const char* field, FxWord word, bool may_be_none) {
     const uint64_t kind = word_kind(word);
     if (kind == FX_WORD_NONE && may_be_none) return true;
     if (kind != FX_WORD_INT && kind != FX_WORD_NUMBER && kind != FX_WORD_SCALAR) {
-      bad_value(subject, std::string(field) + " is no integer");
+      bad_value(subject, std::string(field) + " is not an integer");
       return false;
     }
     if (!check_word(subject, field, word)) return false;
     if (kind == FX_WORD_SCALAR && plan_.scalars[word_index(word)].type != FX_SCALAR_INT) {
-      bad_value(subject, std::string(field) + " is scalar " + std::to_string(word_index(word)) + ", no integer");
+      bad_value(subject, std::string(field) + " is scalar " + std::to_string(word_index(word)) + ", not an integer");
       return false;
     }
     return true;
@@ -380,7 +381,7 @@ class Structure {
     }
   }
 
-  // A value that an input or a step gives. What is recorded as a number is one.
+  // A value from an input or a step. A recorded number is legal too.
   bool check_given(Subject subject, const char* field, FxWord word) {
     const uint64_t kind = word_kind(word);
     const bool is_number =
@@ -404,7 +405,7 @@ class Structure {
       check_enumerator(subject, "role", input.role, kLastInputRole, "role");
       check_given(subject, "value", input.value);
       if (input.first > plan_.num_steps) {
-        bad_value(subject, "must be there before step " + std::to_string(input.first) + ", but there are " +
+        bad_value(subject, "must exist before step " + std::to_string(input.first) + ", but there are " +
                                std::to_string(plan_.num_steps));
       }
     }
@@ -476,7 +477,7 @@ class Structure {
       const FxWord name = plan_.words[step.keywords + 2 * uint64_t{k}];
       const FxWord word = plan_.words[step.keywords + 2 * uint64_t{k} + 1];
       if (word_kind(name) != FX_WORD_STRING) {
-        bad_value(subject, "the name of a keyword is no string");
+        bad_value(subject, "the name of a keyword is not a string");
       } else {
         check_word(subject, "the name of a keyword", name);
       }

@@ -11,19 +11,19 @@
 
 namespace fxopt::plan_check {
 
-// Shared by the files of the checker; it has its own view of words on purpose.
+// Shared by the files of the checker, which deliberately decodes words on its own.
 inline uint64_t word_kind(FxWord word) { return word & 0xFF; }
 inline uint64_t word_index(FxWord word) { return word >> 8; }
 
-// The number that a word is, where it is one that the plan holds. The word must be good.
+// Returns the number in a word, if the plan stores one. The word must be valid.
 inline std::optional<int64_t> word_number(const FxPlan& plan, FxWord word) {
   if (word_kind(word) == FX_WORD_INT) return static_cast<int64_t>(word) >> 8;
   if (word_kind(word) == FX_WORD_NUMBER) return plan.numbers[word_index(word)];
   return std::nullopt;
 }
 
-// True for a storage that a step makes.
-// Two strings may say the same; FX_NONE is a device of its own.
+// Returns true if both indices name the same device. Two strings may have equal text; FX_NONE is a
+// device of its own.
 inline bool is_same_device(const FxPlan& plan, uint32_t a, uint32_t b) {
   if (a == b) return true;
   if (a == FX_NONE || b == FX_NONE) return false;
@@ -67,13 +67,13 @@ inline Subject scalar_at(uint64_t index) { return {Part::kScalar, index}; }
 // "step 4".
 std::string text_of(Subject subject);
 
-// The faults found so far, and in which graph the search is.
+// The faults found so far, and the graph under check.
 class FaultList {
  public:
   bool full() const { return faults_.size() >= kMaxPlanFaults; }
   size_t size() const { return faults_.size(); }
 
-  // "step 4: message". `other` is a second index that the fault is about. Ignored when full.
+  // Adds "step 4: message". `other` is a second index of the fault. Ignored when full.
   void add(PlanFaultKind kind, Subject subject, const std::string& message, Subject other = {});
 
   void enter(uint32_t graph) { graphs_.push_back(graph); }
@@ -85,35 +85,37 @@ class FaultList {
   std::vector<uint32_t> graphs_;
 };
 
-// What the rules need of a plan in which every index is good.
+// Facts for the rules, about a plan whose indices are all valid.
 struct PlanFacts {
-  // Arguments and keywords of step s, lists taken apart: [begin[s], begin[s + 1]).
+  // Arguments and keywords of step s, with lists flattened: [begin[s], begin[s + 1]).
   std::vector<size_t> tensor_begin, scalar_begin;
   std::vector<uint32_t> arg_tensors, arg_scalars;
-  // The same of outputs: (output, tensor or scalar).
+  // The same for outputs: (output, tensor or scalar).
   std::vector<std::pair<uint32_t, uint32_t>> output_tensors, output_scalars;
-  std::vector<uint32_t> tensor_ready;  // of the latest scalar among sizes, strides and offset
+  // `ready` of the latest scalar among sizes, strides and offset
+  std::vector<uint32_t> tensor_ready;
 
   // Filled by the rules.
   std::vector<uint32_t> maker;      // by storage: the step that makes it, or FX_NONE
-  std::vector<uint32_t> last_wait;  // by step that begins an exchange, or FX_NONE
+  std::vector<uint32_t> last_wait;  // by step that starts an exchange, or FX_NONE
 };
 
-// Checks that every index, word, enumerator, list and scalar code is good. Fills the first part of the facts. False
-// when there is a fault.
+// Checks that every index, word, enumerator, list and scalar code is valid. Fills the first part of
+// the facts. Returns false if there is a fault.
 bool check_structure(const FxPlan& plan, FaultList& faults, PlanFacts& facts);
 
-// Which sources are legal.
+// The set of legal sources.
 enum class Level : uint8_t { kTop, kCalled, kAny };
 
-// All rules of one plan and of the graphs it calls. False when there is a fault.
+// Checks all rules of one plan and of the graphs it calls. Returns false if there is a fault.
 bool check_graphs(const FxPlan& plan, Level level, FaultList& faults, PlanFacts& facts);
 
 enum class Access : uint8_t { kRead, kWrite, kMake, kAlias };
 
-// Calls see(storage, access) for what step `index` touches; a storage may come more than once. kRead leaves out what
-// it writes. kAlias: a result is on it, made by another step. `written` has FX_NONE or a step for each storage and
-// belongs to this function.
+// Calls see(storage, access) for the storages that step `index` accesses; a storage may come more
+// than once. kRead excludes storages that the step writes. kAlias: a result uses the storage, but
+// another step made it. `written` has FX_NONE or a step for each storage, and is scratch space of
+// this function.
 template <class See>
 void for_each_access(const FxPlan& plan, const PlanFacts& facts, uint32_t index, std::vector<uint32_t>& written,
                      const See& see) {

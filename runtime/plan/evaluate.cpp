@@ -23,7 +23,7 @@ std::optional<int64_t> floor_div(int64_t a, int64_t b) {
   return quotient - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
 }
 
-// With the sign of the divisor.
+// The result has the sign of the divisor.
 std::optional<int64_t> floor_mod(int64_t a, int64_t b) {
   if (b == 0) return std::nullopt;
   if (b == -1) return 0;
@@ -31,7 +31,8 @@ std::optional<int64_t> floor_mod(int64_t a, int64_t b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-// As CPython's float_divmod: by fmod, so that the quotient is not one too large where a / b rounds up to an integer.
+// Like CPython's float_divmod: uses fmod, so that the quotient is not one too large if a / b rounds
+// up to an integer.
 struct RealDivMod {
   double quotient = 0, rest = 0;
 };
@@ -106,7 +107,8 @@ Known on_reals(FxCodeOp op, double a, double b) {
       return ScalarValue::of_real(op == FX_CODE_MOD ? both->rest : both->quotient);
     }
     case FX_CODE_POW:
-      if ((a == 0 && b < 0) || (a < 0 && b != std::floor(b))) return std::nullopt;  // an error; a complex number
+      // Python: an error; a complex number
+      if ((a == 0 && b < 0) || (a < 0 && b != std::floor(b))) return std::nullopt;
       return ScalarValue::of_real(std::pow(a, b));
     default:
       return std::nullopt;
@@ -161,7 +163,7 @@ Known binary(FxCodeOp op, const ScalarValue& a, const ScalarValue& b) {
       return a.as_bool() ? b : a;
     case FX_CODE_OR:
       return a.as_bool() ? a : b;
-    case FX_CODE_MAX:  // the first of equals, as Python's max
+    case FX_CODE_MAX:  // the first of equals, like Python's max
       return compare(FX_CODE_GT, b, a) ? b : a;
     case FX_CODE_MIN:
       return compare(FX_CODE_LT, b, a) ? b : a;

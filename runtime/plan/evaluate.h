@@ -23,7 +23,8 @@ struct ScalarValue {
   bool as_bool() const { return type == FX_SCALAR_FLOAT ? real != 0 : integer != 0; }
 };
 
-// The value of a scalar of a plan that is not computed: what an input's size is, what a step found. Nothing: not known.
+// Returns the value of a scalar that is not computed: an input's size, or a step's result. Nullopt:
+// unknown.
 using ScalarSource = std::function<std::optional<ScalarValue>(uint32_t scalar)>;
 
 // The scalars of a plan, as far as they are known.
@@ -33,16 +34,19 @@ class ScalarValues {
 
   // Evaluates all scalars in their order. O(scalars + code).
   static ScalarValues of(const FxPlan& plan, const ScalarSource& source);
-  // With the values of symbols: those given by name, else the file's hint, else the one value of its range.
+  // Evaluates with the values of symbols: the value given by name, else the file's hint, else the
+  // only value in its range.
   using SymbolOf = std::function<std::optional<int64_t>(std::string_view name)>;
   static ScalarValues by_symbols(const FxPlan& plan, const SymbolOf& given);
 
   void set(uint32_t scalar, std::optional<ScalarValue> value) { values_[scalar] = value; }
-  // Runs the code of a CODE scalar on what is known now. Nothing where an operand is not known, on a division by zero, on
-  // an overflow of 64 bits, and where the code is not well formed. O(code).
+  // Runs the code of a CODE scalar on the values known now. Returns nullopt if an operand is
+  // unknown, on a division by zero, on an overflow of 64 bits, and if the code is malformed.
+  // O(code).
   std::optional<ScalarValue> compute(uint32_t scalar) const;
 
-  // A word that is a number or a scalar; nothing for others and for what is not known. O(1).
+  // Returns the value of a word that is a number or a scalar; nullopt for other words and unknown
+  // values. O(1).
   std::optional<ScalarValue> value(FxWord word) const;
   std::optional<int64_t> integer(FxWord word) const;
 
@@ -51,18 +55,19 @@ class ScalarValues {
   std::vector<std::optional<ScalarValue>> values_;
 };
 
-// A scalar's value where no input and no step tells it: what is given for its symbol, else the file's hint, else the one value of its
-// range. O(1), and what `given` takes.
+// Returns the value of a scalar without an input or step as its source: the value given for its
+// symbol, else the file's hint, else the only value in its range. O(1), plus the cost of `given`.
 std::optional<ScalarValue> symbol_value(const FxPlan& plan, const FxScalar& scalar,
                                         const ScalarValues::SymbolOf& given);
 
-// For by_symbols(): nothing is given.
+// For by_symbols(): gives no value.
 inline std::optional<int64_t> no_symbol_value(std::string_view) { return std::nullopt; }
 
-// One operator on its operands, the last on top, as Python computes it. Nothing where Python raises an error, and on an
-// overflow of 64 bits. The operands must be as many as the operator takes.
+// Applies one operator to its operands, the last on top, as Python computes it. Returns nullopt if
+// Python raises an error, and on an overflow of 64 bits. `operands` must have as many entries as
+// the operator takes.
 std::optional<ScalarValue> apply_code(FxCodeOp op, const ScalarValue* operands);
-// How many operands the operator takes; 0 for PUSH and for what is no operator.
+// Returns the number of operands of the operator; 0 for PUSH and for invalid operators.
 int num_operands(uint32_t op);
 
 }  // namespace fxopt

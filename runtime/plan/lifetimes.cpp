@@ -10,7 +10,7 @@
 namespace fxopt {
 namespace {
 
-// What a collective uses that no step waits for is busy to the end.
+// Storages of a collective that no step waits for are busy to the end.
 void keep_unfinished(uint32_t last_step, Plan& plan) {
   std::vector<bool> is_awaited(plan.steps.size(), false);
   for (const FxStep& step : plan.steps) {
@@ -30,7 +30,7 @@ void keep_unfinished(uint32_t last_step, Plan& plan) {
   }
 }
 
-// For each storage, its place among all in the order in which they end, as the trace of memory has it.
+// Returns for each storage its position in the order of ends, following the memory trace.
 std::vector<uint32_t> order_of_ends(const Graph& graph, const StorageMap& storages, const MemoryReport& memory,
                                     size_t num_storages) {
   std::vector<NodeId> schedule(graph.nodes().begin(), graph.nodes().end());
@@ -55,7 +55,7 @@ std::vector<uint32_t> order_of_ends(const Graph& graph, const StorageMap& storag
   return order;
 }
 
-// `order`: by storage; those of one step are listed by it.
+// `order`: by storage; sorts the storages that end at the same step.
 void add_frees(const std::vector<uint32_t>& order, Plan& plan) {
   std::vector<std::vector<uint32_t>> ending(plan.steps.size());
   for (uint32_t i = 0; i < plan.storages.size(); ++i) {

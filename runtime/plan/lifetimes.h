@@ -11,18 +11,20 @@
 
 namespace fxopt {
 
-// What is left to say of a plan's storages once all its steps are there. Storage i is buffer i of `storages`.
+// The last steps of lowering, once a plan has all its steps. Storage i is buffer i of `storages`.
 
-// Bytes of each storage, and which are late. O(storages).
+// Sets the bytes of each storage, and which sizes are known late. O(storages).
 void set_sizes(const Graph& graph, const StorageMap& storages, ScalarBuilder& scalars, Plan& plan);
 
-// Lifetimes and roles, as analyze_memory() has them, and lists of what ends behind each step, in the order in which the code of
-// torch.fx frees it: that of the inputs of the node where it ends, then what nobody reads; what no step waits for is busy to the end. `steps_before`: for each place
-// of the schedule, and one more, the steps before it. `has_tensor`: by storage. O(nodes + words), and what analyze_memory() takes.
+// Sets lifetimes and roles as analyze_memory() reports them, and for each step the list of storages
+// that end after it. The list follows the order in which torch.fx code frees them: the inputs of
+// the node where they end, then values without users. A result that no step waits for is busy to
+// the end. `steps_before`: for each place of the schedule, and the end, the steps before it.
+// `has_tensor`: by storage. O(nodes + words), plus analyze_memory().
 void set_lifetimes(const Graph& graph, const StorageMap& storages, std::span<const uint32_t> steps_before,
                    const std::vector<bool>& has_tensor, Plan& plan);
 
-// Flags steps whose storages are on two devices or more. O(words).
+// Flags steps whose storages are on two or more devices. O(words).
 void mark_transfers(Plan& plan);
 
 }  // namespace fxopt

@@ -1,7 +1,7 @@
 // Lowers a graph to a plan. One pass over the schedule:
 //
-//   placeholder, get_attr   storages that come from outside, and tensors on them
-//   view, getitem           tensors on the storages of what they read
+//   placeholder, get_attr   storages from outside, and tensors on them
+//   view, getitem           tensors on the storages of their inputs
 //   size, host arithmetic   words, see scalars.h
 //   everything else         a step
 //
@@ -28,7 +28,7 @@
 namespace fxopt {
 namespace {
 
-constexpr int kMaxDepth = 64;  // of graphs that run graphs
+constexpr int kMaxDepth = 64;  // depth of graphs that run graphs
 
 Error plan_error(const Graph& graph, NodeId node, ErrorCode code, std::string message, std::string hint) {
   Error error{code, std::move(message), std::move(hint), {}};
@@ -186,8 +186,8 @@ class Lowering {
     const FxWord word = scalars_.of(dim);
     if (word == kNoWord) {
       fail(node, ErrorCode::kUnknownSize,
-           "nothing tells the size " + module_.exprs.to_string(dim.expr) + " before it is needed",
-           "save the graph with the sizes of its inputs, or with the call that finds the size");
+           "the size " + module_.exprs.to_string(dim.expr) + " has no source before it is needed",
+           "save the graph with the sizes of its inputs, or with the call that determines the size");
     }
     return word;
   }
@@ -199,7 +199,8 @@ class Lowering {
     return type == SymbolType::kBool ? FX_SCALAR_BOOL : FX_SCALAR_INT;
   }
 
-  // Symbols that inputs tell, whichever input stands first: sizes of one may depend on a number that comes behind it.
+  // Binds the symbols of inputs first, in any order: sizes of one input may depend on a later
+  // number.
   void bind_inputs() {
     for (const NodeId node : graph_.nodes()) {
       if (graph_[node].kind != NodeKind::kPlaceholder) continue;
@@ -208,7 +209,7 @@ class Lowering {
       const StringId symbol = scalars_.symbol_of(ExprId(value.first));
       if (symbol.is_valid() && !scalars_.is_bound(symbol)) scalars_.bind_input(symbol, type_of(value.symbol_type));
     }
-    // The tensors do not exist yet: which they are is filled in when their placeholder is lowered.
+    // The tensors do not exist yet: their indices are filled in when the placeholder is lowered.
     for (const NodeId node : graph_.nodes()) {
       if (graph_[node].kind != NodeKind::kPlaceholder) continue;
       uint32_t place = 0;
@@ -233,7 +234,7 @@ class Lowering {
     }
   }
 
-  // What a graph inside another one names and is not given is the caller's.
+  // A symbol that an inner graph uses but does not define belongs to the caller.
   void bind_outer() {
     const auto bind = [&](ExprId expr) {
       for (const StringId symbol : module_.exprs.symbols(expr)) {
@@ -252,7 +253,7 @@ class Lowering {
     }
   }
 
-  // Whether a call of this graph finds the symbol.
+  // Returns true if a call of this graph determines the symbol.
   bool is_made_here(StringId symbol) {
     if (made_.empty()) {
       for (const Symbol& row : module_.symbols) {
@@ -286,7 +287,8 @@ class Lowering {
 
   // -- values
 
-  // The words of all leaves of a node's value, depth first. `step`: that makes them; FX_NONE: none does.
+  // Makes the words of all leaves of a node's value, depth first. `step`: the step that makes them,
+  // or FX_NONE.
   Slice make_leaves(NodeId node, uint32_t step) {
     std::vector<FxWord> made;
     size_t tensor = 0;
@@ -330,7 +332,7 @@ class Lowering {
     const ObjectId object = storages_.objects(node)[place];
     const BufferId buffer = storages_.buffers(node)[place];
     uint32_t known = tensor_of_object_.get(object);
-    // An operator that works in place gives back the tensor it was given, unless it changed what that is.
+    // An in-place operator returns its argument, unless it changed the tensor's metadata.
     const bool is_changed = graph_[node].is_call() && graph_.op(node).changes_metadata;
     if (known == FX_NONE || is_changed) {
       if (step != FX_NONE) bind_results(tensor, step);
@@ -340,7 +342,7 @@ class Lowering {
     return make_word(FX_WORD_TENSOR, known);
   }
 
-  // Sizes that only the step finds out: of `nonzero`.
+  // Binds sizes that only the step determines, as for `nonzero`.
   void bind_results(const Tensor& tensor, uint32_t step) {
     if (!tensor.sizes.is_valid()) return;
     const auto bind = [&](const std::vector<Dim>& dims) {
@@ -429,7 +431,7 @@ class Lowering {
         return kNoWord;
       default:
         fail(node, ErrorCode::kUnsupportedGraph,
-             "an argument of %" + std::string(graph_.name_of(node)) + " is no value that a plan can hold",
+             "an argument of %" + std::string(graph_.name_of(node)) + " is not a value that a plan can store",
              "leave the node out, or save the graph without the object");
         return kNoWord;
     }
@@ -452,13 +454,13 @@ class Lowering {
     return word;
   }
 
-  // A node's value where another reads it: a word, or a list of words.
+  // Returns a node's value as an operand: a word, or a list of words.
   FxWord value_word(NodeId node) {
     uint32_t leaf = of_node_.get(node).first;
     if (graph_[node].value.is_valid()) return nested_word(graph_[node].value, leaf);
     if (graph_[node].names_attribute()) return attribute_word(node);
     if (of_node_.get(node).count == 1) return leaves_[leaf];
-    fail(node, ErrorCode::kUnknownSize, "nothing is recorded of its value, which another node reads",
+    fail(node, ErrorCode::kUnknownSize, "its value has no record, but another node uses it",
          "save the graph with the values of its nodes (meta['val'])");
     return kNoWord;
   }
@@ -471,7 +473,8 @@ class Lowering {
     return list_word(items);
   }
 
-  // An attribute without a recorded value holds a graph, or an object that only its operator understands.
+  // An attribute without a recorded value is a graph, or an object that only its operator
+  // understands.
   FxWord attribute_word(NodeId node) {
     const StringId name = subgraphs_.held_by(graph_, node);
     return name.is_valid() ? graph_word(node, name) : kNoWord;
@@ -496,7 +499,8 @@ class Lowering {
     make_leaves(node, FX_NONE);
   }
 
-  // A getitem has the words of the part that it takes. False where the recorded values do not say which that is.
+  // Gives a getitem the words of its part. Returns false if the recorded values do not determine
+  // the part.
   bool take_part(NodeId node) {
     const NodeId whole = first_argument(graph_, node);
     const Arg* index = graph_.arg(node, 1);
@@ -511,7 +515,8 @@ class Lowering {
     return true;
   }
 
-  // Where part_ends_ has the leaves of `whole` up to the end of each element. Counted once, for all getitems of it.
+  // Returns the index in part_ends_ of the ends of the elements of `whole`. Counted once, for all
+  // of its getitems.
   uint32_t parts_of(NodeId whole, const Value& value) {
     uint32_t& first = first_part_end_[whole];
     if (first != FX_NONE) return first;
@@ -536,7 +541,7 @@ class Lowering {
     return extra != nullptr && (!extra->event_record.empty() || !extra->event_wait.empty());
   }
 
-  // It has an effect, makes a storage, finds a number, or may do anything.
+  // Returns true if it has an effect, makes a storage, determines a number, or is opaque.
   bool does_run(NodeId node) {
     constexpr Effect kRuns = Effect::kRandom | Effect::kCollective | Effect::kWaits | Effect::kBarrier |
                              Effect::kAsserts | Effect::kOpaque | Effect::kUnknownWrites;
@@ -562,14 +567,14 @@ class Lowering {
     return true;
   }
 
-  // What a node reads is its record, unless another node has changed what it is since.
+  // A node uses the recorded metadata of its input, unless another node has changed it since.
   void check_metadata(NodeId node) {
     if (storages_.metadata_changes().empty()) return;
     graph_.for_each_input(node, [&](NodeId input) {
       if (!storages_.input_metadata_changes(node, input, node)) return;
       fail(node, ErrorCode::kUnsupportedGraph,
-           "it reads %" + std::string(graph_.name_of(input)) + ", whose sizes or storage were changed in place since",
-           "let it read what the call that changed them returns, as functionalization does");
+           "it uses %" + std::string(graph_.name_of(input)) + ", whose sizes or storage were changed in place since",
+           "let it use the result of the call that changed them, as functionalization does");
     });
   }
 
@@ -634,8 +639,8 @@ class Lowering {
     if (has_effect(effects, Effect::kRandom)) add_draw(node, step);
     if (has_effect(effects, Effect::kCollective)) {
       if (is_raced(graph_, storages_, node)) {
-        fail(node, ErrorCode::kUnsupportedGraph, "what it reads or fills is written before anybody has waited for it",
-             "wait for it first: what is exchanged would depend on time");
+        fail(node, ErrorCode::kUnsupportedGraph, "one of its buffers is written before a wait for the exchange",
+             "wait first: the exchanged data would depend on timing");
       }
       step.group = group_index(group_of_call(graph_, node), node);
       if (step.kind == FX_STEP_COLLECTIVE) step.sequence = sequences_[step.group]++;
@@ -671,7 +676,7 @@ class Lowering {
     step.flags |= FX_STEP_DRAWS;
   }
 
-  // Those of the module in its order, which expressions of the rank count in.
+  // Adds the module's groups in order, because expressions of the rank index them.
   void add_groups() {
     for (const ProcessGroup& known : module_.groups) {
       groups_.emplace(GroupKey{known.uid, ExprId()}, static_cast<uint32_t>(plan_->groups.size()));
@@ -693,7 +698,8 @@ class Lowering {
     return found->second;
   }
 
-  // The step that began what is handed on as `node`; FX_NONE: none did, or a wait has ended it.
+  // Returns the step that started the exchange whose result is `node`; FX_NONE if none did, or a
+  // wait ended it.
   uint32_t begun_by(NodeId node) const {
     for (; node.is_valid(); node = first_input(node)) {
       const uint32_t step = step_of_.get(node);
@@ -712,7 +718,7 @@ class Lowering {
     return first;
   }
 
-  // A call that waits for several exchanges is as many steps: the last of them is the node's.
+  // A call that waits for several exchanges becomes several steps; the last belongs to the node.
   void add_waits(NodeId node, FxStep& step) {
     const std::vector<NodeId> inputs = graph_.inputs(node);
     for (size_t i = 0; i + 1 < inputs.size(); ++i) {
@@ -749,15 +755,15 @@ class Lowering {
     }
   }
 
-  // A record may say of a view that it reaches beyond what it is a view of: a device would read what is not there.
+  // A recorded view may reach beyond its base; a device would read out of bounds.
   void check_extents() {
     for (const Extent& extent : extents_) {
       const FxWord bytes = plan_->storages[extent.storage].bytes;
       if (kind_of(bytes) != FX_WORD_INT || extent.bytes <= small_int_of(bytes)) continue;
       fail(extent.node, ErrorCode::kUnsupportedGraph,
-           "by its record it reaches to byte " + std::to_string(extent.bytes) + " of a storage of " +
+           "its record reaches to byte " + std::to_string(extent.bytes) + " of a storage of " +
                std::to_string(small_int_of(bytes)) + " bytes",
-           "trace the graph again: what is recorded of this value or of its storage is not so");
+           "trace the graph again: the record of this value or of its storage is wrong");
       return;
     }
   }
@@ -769,7 +775,7 @@ class Lowering {
   };
   struct DimOfInput {
     NodeId node;
-    uint32_t place;  // of the tensor in the input's value
+    uint32_t place;  // index of the tensor in the input's value
     uint32_t scalar;
   };
 
@@ -794,13 +800,13 @@ class Lowering {
   std::vector<FxWord> leaves_;
   std::vector<uint32_t> steps_before_;      // by place in the schedule
   std::vector<DimOfInput> dims_of_inputs_;  // in the order of inputs
-  size_t next_dim_ = 0;                     // of the first input that is not lowered yet
+  size_t next_dim_ = 0;                     // index for the first input not yet lowered
   std::map<GroupKey, uint32_t> groups_;
   std::vector<Extent> extents_;
   std::vector<bool> has_tensor_;  // by storage
   std::vector<uint32_t> input_of_tensor_;
-  HashMap<StringId, uint32_t> recorded_;  // events: the step that recorded it last
-  std::vector<uint32_t> sequences_;       // by group: of the next collective
+  HashMap<StringId, uint32_t> recorded_;  // events: the step that last recorded it
+  std::vector<uint32_t> sequences_;       // by group: number of the next collective
   HashMap<StringId, uint32_t> graph_index_;
   std::set<StringId> made_;
 };

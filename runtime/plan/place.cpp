@@ -55,9 +55,10 @@ class Placer {
     }
   }
 
-  // `awaited`: the last step of the other stream that is known to be done, plus one.
+  // `awaited`: the last step of the other stream known to be done, plus one.
   void add_events() {
-    std::vector<uint32_t> used_by_other(plan_.num_storages, 0);  // the last step of stream 1 that uses it, plus one
+    // the last step of stream 1 that uses it, plus one
+    std::vector<uint32_t> used_by_other(plan_.num_storages, 0);
     uint32_t awaited = 0, awaited_by_other = 0, last_here = 0;
     std::vector<std::pair<uint32_t, uint32_t>> syncs;
     for (uint32_t s = 0; s < plan_.num_steps; ++s) {
@@ -88,7 +89,8 @@ class Placer {
     }
   }
 
-  // The step behind which the first stream knows that the first `count` steps of the other one are done.
+  // Returns the step after which the first stream knows that all steps of the other stream before
+  // `count` are done.
   uint32_t awaited_at(uint32_t count) const {
     const auto sync = std::lower_bound(syncs_.begin(), syncs_.end(), std::pair(count, uint32_t{0}));
     return sync == syncs_.end() ? end() : sync->second;
@@ -152,9 +154,11 @@ class Placer {
   const FxPlan& plan_;
   const PlaceOptions& options_;
   ScalarValues values_;
-  std::vector<uint32_t> ends_;           // by storage
-  std::vector<uint32_t> exchange_ends_;  // by step: of a collective or message, its last wait, or the last step
-  std::vector<std::pair<uint32_t, uint32_t>> syncs_;  // behind step .second all up to .first of stream 1 is done
+  std::vector<uint32_t> ends_;  // by storage
+  // by step: for a collective or message its last wait, or the last step
+  std::vector<uint32_t> exchange_ends_;
+  // after step .second, all steps of stream 1 before .first are done
+  std::vector<std::pair<uint32_t, uint32_t>> syncs_;
   PlanPlacement placement_;
 };
 

@@ -13,19 +13,20 @@
 namespace fxopt {
 
 struct PlaceOptions {
-  uint32_t device = FX_NONE;  // index into the plan's strings; FX_NONE: tensors without a recorded device
-  // 1: all steps in their order. 2: collectives and messages on a stream of their own.
+  uint32_t device = FX_NONE;  // index into the plan's strings; FX_NONE: no recorded device
+  // 1: all steps in order on one stream. 2: collectives and messages on a stream of their own.
   uint32_t streams = 1;
-  int64_t arena_effort = 20'000'000;     // see ArenaOptions
-  ScalarValues::SymbolOf symbols;        // values of symbols; the file's hints fill in what it does not give
-  const ScalarValues* values = nullptr;  // those of a run, in place of both; must outlive the call
-  // Bytes that the kernel of a step needs besides its operands, not negative. Empty: none does.
+  int64_t arena_effort = 20'000'000;  // see ArenaOptions
+  ScalarValues::SymbolOf symbols;     // values of symbols; the file's hints fill in the rest
+  // values of a run, instead of hints and `symbols`; must outlive the call
+  const ScalarValues* values = nullptr;
+  // Returns the bytes of workspace that a step's kernel needs, at least 0. Empty: no workspaces.
   std::function<int64_t(uint32_t step)> workspace;
-  bool every_device = false;  // all storages lie on this device, whatever is recorded of them
-  int64_t guard_bytes = 0;    // before and behind each block, which nobody else has
+  bool every_device = false;  // place all storages on this device, whatever device is recorded
+  int64_t guard_bytes = 0;    // unused bytes before and after each block
 };
 
-// What an FxPlacement points to.
+// The arrays to which an FxPlacement points.
 class PlanPlacement {
  public:
   std::vector<FxBlock> blocks;
@@ -37,26 +38,27 @@ class PlanPlacement {
   uint32_t stream_count = 1;
   int64_t arena_bytes = 0;
   int64_t lower_bound = 0;
-  std::string_view method;  // how the arena was found; static storage
+  std::string_view method;  // the method that found the arena; static storage
 
-  // The arrays as they stand now; good until the placement changes. O(1).
+  // Returns the current arrays; valid until the placement changes. O(1).
   FxPlacement view() const;
 };
 
 // Places the storages of one device in an arena, and the steps on streams.
 //
-// On two streams a collective waits for all that was issued on the first stream before it, as the framework's does, and a
-// step that uses what a collective reads, writes or makes waits for the collective. Storages that a collective uses are
-// kept until the first stream has waited for it, so that no byte is used again before. So is the workspace of a collective; that of
-// any other step is there while the step runs. Steps of another device have none: a step belongs to the device of the first storage
-// that it makes, writes or reads.
+// On two streams, a collective waits for everything issued earlier on the first stream, as in the
+// framework. A step that uses storages which a collective reads, writes or makes waits for the
+// collective. Storages and workspace of a collective are kept until the first stream has waited for
+// it, so that no byte is reused earlier. The workspace of any other step lives while the step runs.
+// Steps of another device have none: a step belongs to the device of the first storage that it
+// makes, writes or reads.
 //
-// Errors: kUnknownSize where the size of a storage is known before the first step and depends on a symbol without a
-// value; kTooLarge sizes are kUnknownSize, too. O(steps + words), and what plan_arena() takes.
+// Fails with kUnknownSize if a storage's size is known before the first step and depends on a
+// symbol without a value, or if sizes are too large. O(steps + words), plus plan_arena().
 Result<PlanPlacement> place(const FxPlan& plan, const PlaceOptions& options);
 
-// The devices that storages of the plan are on, as indices into its strings, in the order of their first storage; FX_NONE
-// among them where one has none. O(storages).
+// Returns the devices of the plan's storages, as indices into its strings, in the order of their
+// first storage. Includes FX_NONE if a storage has no device. O(storages).
 std::vector<uint32_t> devices_of(const FxPlan& plan);
 
 }  // namespace fxopt

@@ -10,14 +10,14 @@
 
 namespace fxopt {
 
-// Words, taken apart.
+// Decoders of words.
 inline FxWordKind kind_of(FxWord word) { return static_cast<FxWordKind>(word & 0xFF); }
 inline uint32_t index_of(FxWord word) { return static_cast<uint32_t>(word >> 8); }
 inline int64_t small_int_of(FxWord word) { return static_cast<int64_t>(word) >> 8; }
 inline FxWord make_word(FxWordKind kind, uint64_t payload) { return (payload << 8) | static_cast<uint64_t>(kind); }
 inline constexpr FxWord kNoWord = 0;
 
-// The string of that index; empty for FX_NONE and what else is none.
+// Returns the string of that index; empty for FX_NONE and other invalid indices.
 inline std::string_view text_at(const FxPlan& plan, uint32_t index) {
   if (index >= plan.num_strings) return {};
   return {plan.strings[index].data, plan.strings[index].size};
@@ -31,7 +31,7 @@ inline std::string_view op_name(const FxPlan& plan, const FxStep& step) {
   return text_at(plan, plan.ops[step.op].name);
 }
 
-// What an FxPlan points to. Filled by whoever makes a plan; view() is what is handed on.
+// The arrays to which an FxPlan points. The maker of a plan fills them and passes view() on.
 class Plan {
  public:
   Plan() = default;
@@ -52,19 +52,19 @@ class Plan {
   std::vector<FxGroup> groups;
   std::vector<FxOp> ops;
   std::vector<FxNode> nodes;
-  std::vector<std::unique_ptr<Plan>> graphs;  // that steps call
+  std::vector<std::unique_ptr<Plan>> graphs;  // graphs that steps call
   uint64_t hash = 0;
   uint32_t name = FX_NONE;
 
-  // Adds a string and gives its index. O(length).
+  // Adds a string and returns its index. O(length).
   uint32_t add_string(std::string_view text);
   std::string_view text(uint32_t index) const;  // empty for FX_NONE
 
-  // A number as a word. O(1).
+  // Returns a number as a word. O(1).
   FxWord number(int64_t value);
   FxWord real(double value);
 
-  // The arrays as they stand now; good until the plan changes. O(strings).
+  // Returns the current arrays; valid until the plan changes. O(strings).
   const FxPlan& view();
 
  private:
@@ -73,7 +73,7 @@ class Plan {
     uint64_t size = 0;
   };
 
-  std::string text_;  // of all strings, one after the other
+  std::string text_;  // all strings, concatenated
   std::vector<Slice> slices_;
   std::vector<FxString> strings_;
   std::vector<const FxPlan*> graph_views_;

@@ -78,7 +78,7 @@ std::optional<FxCodeOp> op_of(const Expr& expr, std::string_view function) {
 
 bool is_boolean(FxCodeOp op) { return op >= FX_CODE_EQ && op <= FX_CODE_NOT; }
 
-// Max and Min take any number of operands, the code two.
+// Max and Min take any number of operands; the code operators take two.
 bool folds(FxCodeOp op) { return op == FX_CODE_MAX || op == FX_CODE_MIN || op == FX_CODE_AND || op == FX_CODE_OR; }
 
 }  // namespace
@@ -91,7 +91,7 @@ FxWord ScalarBuilder::of(const Dim& dim) { return dim.is_static() ? plan_.number
 
 FxWord ScalarBuilder::of(ExprId expr) {
   if (words_.get(expr) != kNoWord) return words_.get(expr);
-  // By an explicit stack: expressions that were built, not parsed, may be nested deeply.
+  // Uses an explicit stack: constructed (not parsed) expressions may be nested deeply.
   std::vector<std::pair<ExprId, bool>> stack = {{expr, false}};
   while (!stack.empty()) {
     const auto [id, are_operands_done] = stack.back();
@@ -134,7 +134,8 @@ FxWord ScalarBuilder::make(ExprId id) {
 }
 
 FxWord ScalarBuilder::compute(FxCodeOp op, std::span<const FxWord> operands) {
-  std::vector<FxCode> outer = std::exchange(pending_, {});  // of a storage whose size needs this
+  // the code of a storage whose size needs this
+  std::vector<FxCode> outer = std::exchange(pending_, {});
   FxScalarType type = FX_SCALAR_INT;
   for (size_t i = 0; i < operands.size(); ++i) {
     const FxWord word = operands[i];
@@ -236,7 +237,8 @@ uint32_t ScalarBuilder::ready(FxWord word) const {
 void ScalarBuilder::push(FxWord word) { pending_.push_back({word, FX_CODE_PUSH, 0}); }
 void ScalarBuilder::apply(FxCodeOp op) { pending_.push_back({kNoWord, static_cast<uint32_t>(op), 0}); }
 
-// What was pushed and applied since, as one scalar; the one that has this code already where there is one.
+// Turns the code pushed and applied so far into one scalar, or reuses the scalar with the same
+// code.
 FxWord ScalarBuilder::take(FxScalarType type) {
   std::vector<uint64_t> key;
   FxScalar scalar{};
@@ -258,14 +260,15 @@ FxWord ScalarBuilder::take(FxScalarType type) {
   return found->second;
 }
 
-// (offset + sum((size - 1) * stride) + 1) * element size, or 0 where a size is 0. What is known now is one number.
+// (offset + sum((size - 1) * stride) + 1) * element size, or 0 if a size is 0. Known factors and
+// terms are folded.
 bool ScalarBuilder::push_tensor_bytes(const Tensor& tensor) {
   if (!tensor.sizes.is_valid() || !tensor.strides.is_valid() || tensor.dtype == DType::kUnspecified) return false;
   const std::vector<Dim>&sizes = module_.dims(tensor.sizes), &strides = module_.dims(tensor.strides);
   const FxWord offset = of(tensor.offset);
   if (offset == kNoWord || sizes.size() != strides.size()) return false;
   std::vector<std::pair<FxWord, FxWord>> open;  // sizes and strides that are not both known
-  std::vector<FxWord> lengths;                  // sizes that are not
+  std::vector<FxWord> lengths;                  // unknown sizes
   int64_t known = 1;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const FxWord size = of(sizes[i]), stride = of(strides[i]);

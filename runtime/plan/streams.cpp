@@ -9,7 +9,7 @@
 namespace fxopt {
 namespace {
 
-// The steps of each stream up to which all is known to be done: step + 1, 0 for none.
+// For each stream, the step up to which all is known to be done: step + 1, 0 for none.
 using Clock = std::vector<uint32_t>;
 
 class Spreader {
@@ -36,7 +36,7 @@ class Spreader {
  private:
   uint32_t class_of(uint32_t storage) const { return plan_.storages[storage].alias_class; }
 
-  // Steps, plus one, that must be done before this one, by stream.
+  // Returns, by stream, the step that must be done before this one, plus one.
   Clock needs_of(uint32_t step) {
     Clock needs(last_.size(), 0);
     const auto need = [&](uint32_t count) {
@@ -64,7 +64,7 @@ class Spreader {
     return needs;
   }
 
-  // Owners of the block's bytes so far are told to `visit`; from here on they are `owner`'s.
+  // Passes each previous owner of the block's bytes to `visit`. The new owner is `owner`.
   template <class Visit>
   void take(const FxBlock& block, uint32_t owner, const Visit& visit) {
     const int64_t begin = block.offset, end = block.offset + block.bytes;
@@ -119,7 +119,7 @@ class Spreader {
     const FxStep& row = plan_.steps[step];
     const auto mark = [&](uint32_t storage) { users_[storage][stream] = users_[class_of(storage)][stream] = step + 1; };
     for_each_storage(plan_, row, mark);
-    // What an exchange uses is busy until it is waited for.
+    // Storages of an exchange are busy until the wait.
     if (row.kind == FX_STEP_WAIT && row.other != FX_NONE) {
       for_each_storage(plan_, plan_.steps[row.other], mark);
       users_[plan_.num_storages + row.other][stream] = step + 1;
@@ -132,17 +132,18 @@ class Spreader {
 
   struct Piece {
     int64_t end;
-    uint32_t owner;  // a storage, or num_storages + the step whose workspace it is
+    uint32_t owner;  // a storage, or num_storages + the step of a workspace
   };
 
   const FxPlan& plan_;
   PlanPlacement& placement_;
-  std::vector<Clock> users_;  // of storages, then of workspaces: the last step of each stream that uses it, plus one
-  std::vector<uint32_t> writers_;    // of storages: the last step that wrote it, plus one
+  // by storage, then by workspace: each stream's last step that uses it, plus one
+  std::vector<Clock> users_;
+  std::vector<uint32_t> writers_;    // by storage: the last step that wrote it, plus one
   std::vector<Clock> clocks_;        // by stream
   std::vector<Clock> clock_behind_;  // by step
-  std::vector<uint32_t> last_;       // of each stream, plus one
-  std::map<int64_t, Piece> bytes_;   // of the arena, by their first
+  std::vector<uint32_t> last_;       // by stream: its last step, plus one
+  std::map<int64_t, Piece> bytes_;   // bytes of the arena, by first byte
   std::map<uint32_t, std::vector<uint32_t>> made_by_;
 };
 

@@ -7,7 +7,8 @@
 
 namespace fxopt {
 
-// Calls visit(FxWord) for a word, or for each in the list that it is, however deep. O(words).
+// Calls visit(FxWord) for a word, or for each element of a list word, however deeply nested.
+// O(words).
 template <class Visit>
 void for_each_leaf(const FxPlan& plan, FxWord word, const Visit& visit) {
   if (kind_of(word) != FX_WORD_LIST) {
@@ -19,14 +20,15 @@ void for_each_leaf(const FxPlan& plan, FxWord word, const Visit& visit) {
   for (uint64_t i = 1; i <= count; ++i) for_each_leaf(plan, plan.words[first + i], visit);
 }
 
-// Calls visit(FxWord) for each argument of a step: positional ones, then the values of keywords; lists by their elements.
+// Calls visit(FxWord) for each argument of a step: positional ones, then keyword values; lists by
+// element.
 template <class Visit>
 void for_each_argument(const FxPlan& plan, const FxStep& step, const Visit& visit) {
   for (uint32_t i = 0; i < step.num_args; ++i) for_each_leaf(plan, plan.words[step.args + i], visit);
   for (uint32_t i = 0; i < step.num_keywords; ++i) for_each_leaf(plan, plan.words[step.keywords + 2 * i + 1], visit);
 }
 
-// Calls visit(uint32_t storage) where the word is a tensor that has one.
+// Calls visit(uint32_t storage) if the word is a tensor with a storage.
 template <class Visit>
 void if_storage(const FxPlan& plan, FxWord word, const Visit& visit) {
   if (kind_of(word) != FX_WORD_TENSOR) return;
@@ -34,7 +36,8 @@ void if_storage(const FxPlan& plan, FxWord word, const Visit& visit) {
   if (storage != FX_NONE) visit(storage);
 }
 
-// Calls visit(uint32_t storage) for each storage that a step reads, writes or makes, repeats included.
+// Calls visit(uint32_t storage) for each storage that a step reads, writes or makes, repeats
+// included.
 template <class Visit>
 void for_each_storage(const FxPlan& plan, const FxStep& step, const Visit& visit) {
   for_each_argument(plan, step, [&](FxWord word) { if_storage(plan, word, visit); });
@@ -42,8 +45,9 @@ void for_each_storage(const FxPlan& plan, const FxStep& step, const Visit& visit
   for (uint32_t i = 0; i < step.num_writes; ++i) visit(plan.indices[step.writes + i]);
 }
 
-// The device of a step, as an index into the plan's strings: that of the first storage with a recorded one among those that it makes,
-// else among those that it reads and writes; FX_NONE where none has one. O(words).
+// Returns the device of a step, as an index into the plan's strings. It is the device of the first
+// storage with a recorded device among those that the step makes, else among those that it reads
+// and writes. Returns FX_NONE if none has one. O(words).
 inline uint32_t device_of(const FxPlan& plan, const FxStep& step) {
   uint32_t device = FX_NONE;
   const auto see = [&](uint32_t storage) {

@@ -16,7 +16,7 @@
 namespace fxopt {
 namespace {
 
-// Bits of the mantissa, the leading one included, and the exponent of the smallest normal number.
+// Bits of the mantissa, including the leading one, and the exponent of the smallest normal number.
 struct Precision {
   int digits, min_exponent;
 };
@@ -33,7 +33,7 @@ Precision precision_of(DType dtype) {
   }
 }
 
-// The distance of neighbours at x.
+// Returns the distance between neighbouring numbers at x.
 double unit_at(DType dtype, double x) {
   const Precision precision = precision_of(dtype);
   const int exponent =
@@ -57,8 +57,8 @@ Result<Tolerance> parse_tolerance(std::string_view text) {
   tolerance.kind = Tolerance::Kind::kBitwise;
   if (text == "bitwise") return tolerance;
   const Error error{ErrorCode::kBadOptionValue,
-                    "'" + std::string(text) + "' is no tolerance",
-                    "give bitwise, auto, RTOL,ATOL (such as 1e-5,1e-8) or ulp:N",
+                    "'" + std::string(text) + "' is not a tolerance",
+                    "give bitwise, auto, RTOL,ATOL (for example 1e-5,1e-8) or ulp:N",
                     {}};
   if (text.starts_with("ulp:")) {
     tolerance.kind = Tolerance::Kind::kUlp;
@@ -79,7 +79,7 @@ Result<Tolerance> parse_tolerance(std::string_view text) {
 
 std::vector<double> as_doubles(DType dtype, std::span<const std::byte> bytes) {
   std::vector<double> values(bytes.size() / static_cast<size_t>(element_size(dtype)));
-  // The bytes of a file may have any address.
+  // Bytes from a file may be unaligned.
   std::vector<uint64_t> aligned((bytes.size() + 7) / 8);
   if (!bytes.empty()) std::memcpy(aligned.data(), bytes.data(), bytes.size());
   kernels::load_run(static_cast<uint8_t>(dtype), aligned.data(), 0, 1, static_cast<int64_t>(values.size()),
@@ -148,7 +148,8 @@ void join(Set& into, const Set& other) {
 
 std::vector<uint32_t> suspects(const FxPlan& plan, const std::vector<Compared>& compared) {
   const size_t words = compared.size() / 64 + 1;
-  std::vector<Set> read_by(plan.num_storages, Set(words, 0));  // the values that what is in a storage now reaches
+  // by storage: the values that its current contents reach
+  std::vector<Set> read_by(plan.num_storages, Set(words, 0));
   std::vector<std::vector<size_t>> at_step(plan.num_steps);
   Set wrong(words, 0);
   for (size_t i = 0; i < compared.size(); ++i) {
@@ -159,7 +160,7 @@ std::vector<uint32_t> suspects(const FxPlan& plan, const std::vector<Compared>& 
     if_storage(plan, plan.outputs[compared[i].output].value,
                [&](uint32_t storage) { read_by[storage][i / 64] |= bit; });
   }
-  std::vector<std::pair<size_t, uint32_t>> found;  // values that agree, and the step
+  std::vector<std::pair<size_t, uint32_t>> found;  // number of agreeing values, and the step
   for (uint32_t s = static_cast<uint32_t>(plan.num_steps); s-- > 0;) {
     const FxStep& step = plan.steps[s];
     Set reached(words, 0);

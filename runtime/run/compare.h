@@ -14,12 +14,13 @@
 
 namespace fxopt {
 
-// When two values are taken for equal. A NaN equals a NaN under all but kBitwise, which compares bits.
+// When two values count as equal. A NaN equals a NaN under all kinds but kBitwise, which compares
+// bits.
 struct Tolerance {
   enum class Kind : uint8_t {
     kBitwise,
     kClose,  // |a - b| <= absolute + relative |b|, b the expected one
-    kUlp,    // at most so many numbers of the dtype lie between them
+    kUlp,    // at most this many numbers of the dtype between them
     kAuto    // by the distance of both from the step in float64, see compare()
   };
   Kind kind = Kind::kAuto;
@@ -30,36 +31,39 @@ struct Tolerance {
 // "bitwise", "auto", "1e-5,1e-8", "ulp:2". Errors: kBadOptionValue.
 Result<Tolerance> parse_tolerance(std::string_view text);
 
-// One output beside the expected one.
+// One output compared with the expected one.
 struct Comparison {
   size_t elements = 0;
-  size_t differing = 0;   // other bits
+  size_t differing = 0;   // elements with different bits
   size_t over = 0;        // beyond the tolerance
-  size_t not_finite = 0;  // ours, where the expected one is finite
-  size_t worst = 0;       // element, row-major
+  size_t not_finite = 0;  // ours, while the expected one is finite
+  size_t worst = 0;       // index of the worst element, row-major
   double ours = 0, expected = 0;
-  std::optional<double> reference;  // float64 of the worst
+  std::optional<double> reference;  // float64 value of the worst element
   bool passes = true;
 };
 
-// Compares elements of one dtype, row-major without padding. `reference`: the same output of the step in float64; needed for kAuto,
-// under which an element passes if the expected value is no further from float64 than 4 times the largest distance of ours in this
-// output, plus one unit in the last place of the largest element. Integers and bools must be equal under kAuto. O(elements).
+// Compares elements of one dtype, row-major without padding. `reference` is the same output of the
+// step in float64, needed for kAuto. Under kAuto an element passes within this distance of float64:
+// 4 times the largest distance of ours in this output, plus one unit in the last place of the
+// largest element. Integers and bools must be equal under kAuto. O(elements).
 Comparison compare(DType dtype, std::span<const std::byte> ours, std::span<const std::byte> expected,
                    std::span<const double> reference, const Tolerance& tolerance);
 
-// Elements as float64. O(elements).
+// Returns the elements as float64. O(elements).
 std::vector<double> as_doubles(DType dtype, std::span<const std::byte> bytes);
 
-// A value that was compared: an output of the plan, or what a step gave.
+// A compared value: an output of the plan, or the results of a step.
 struct Compared {
-  uint32_t output = FX_NONE, step = FX_NONE;  // one of them
+  uint32_t output = FX_NONE, step = FX_NONE;  // one of these is set
   bool differs = false;
 };
 
-// The steps that one mistake could be in: all values that differ depend on each of them. First those on which the fewest values depend
-// that agree (a mistake may be masked on its way to a value), and of these the later ones. Where the results of a step and of
-// all steps before it were compared, that step is the first. O(words * compared / 64 + steps log steps).
+// Returns the steps in which one mistake could explain all differences: every differing value
+// depends on each such step. Steps on which the fewest agreeing values depend come first (a mistake
+// may be masked on its way to a value). Among equals, later steps come first. If the results of a
+// step and of all steps before it were compared, that step is first. O(words * compared / 64 +
+// steps log steps).
 std::vector<uint32_t> suspects(const FxPlan& plan, const std::vector<Compared>& compared);
 
 }  // namespace fxopt

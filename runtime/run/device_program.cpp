@@ -55,7 +55,7 @@ DeviceProgram::~DeviceProgram() {
     for (const uint64_t block : allocated_) allocator_->free(block);
     allocator_->empty_cache();
   } catch (const DeviceFailure&) {
-    // The device has failed already, and whoever used it was told.
+    // The device has failed already, and the error was reported.
   }
 }
 
@@ -76,7 +76,7 @@ Result<uint64_t> DeviceProgram::allocate(int64_t bytes, const char* what) {
     return Error{ErrorCode::kOutOfMemory,
                  std::string(what) + " " + (what[0] == 't' ? "need " : "needs ") + std::to_string(bytes) +
                      " bytes, and " + std::to_string(device_.free_bytes()) + " are free on the device",
-                 "`fxopt mem` tells what a step needs",
+                 "`fxopt mem` reports a step's memory",
                  {}};
   }
   if (status != FX_DEVICE_OK) return device_.error(status);
@@ -98,7 +98,7 @@ Status DeviceProgram::take_memory() {
   return ok_status();
 }
 
-// The caller's storages, as a model's parameters, lie on the device before the step begins.
+// The caller's storages, such as a model's parameters, are on the device before the step begins.
 Status DeviceProgram::take_given() {
   std::vector<uint32_t> given;
   int64_t all = 0;
@@ -146,7 +146,7 @@ Status DeviceProgram::take_arena() {
   return ok_status();
 }
 
-// Masks of --draws, which the step would draw otherwise.
+// Masks of --draws replace the step's own draws.
 Status DeviceProgram::take_masks() {
   std::vector<void*> masks(plan_.num_steps, nullptr);
   for (uint32_t i = 0; i < plan_.num_steps; ++i) {
@@ -178,21 +178,20 @@ Status DeviceProgram::take_from_allocator(uint32_t step, uint32_t storage, int64
     if (*found != 0) allocated_.insert(*found);
     return ok_status();
   }
-  const std::string message = std::to_string(bytes) +
-                              " bytes could not be had, nor a segment of the allocator for them, with " +
-                              std::to_string(counted_) + " bytes of storages and " +
-                              std::to_string(device_.free_bytes()) + " free on the device";
-  return error_at(step, storage, ErrorCode::kOutOfMemory, message, "`fxopt mem` tells where the peak is");
+  const std::string message = "cannot allocate " + std::to_string(bytes) +
+                              " bytes or a segment of the allocator for them, with " + std::to_string(counted_) +
+                              " bytes of storages in use and " + std::to_string(device_.free_bytes()) +
+                              " free on the device";
+  return error_at(step, storage, ErrorCode::kOutOfMemory, message, "`fxopt mem` reports where the peak is");
 }
 
-// Steps run at the addresses that this walk gives, so that no segment may go back to the device meanwhile.
+// Steps run at the addresses from this walk, so no segment may be returned to the device meanwhile.
 Error DeviceProgram::gave_back(uint32_t step) const {
-  return error_at(
-      step, ErrorCode::kOutOfMemory,
-      "the caching allocator would have to give memory back to the device here, which a run does not do, with " +
-          std::to_string(counted_) + " bytes in use and " + std::to_string(device_.free_bytes()) +
-          " free on the device",
-      "--memory arena takes less; `fxopt mem` tells where the peak is");
+  return error_at(step, ErrorCode::kOutOfMemory,
+                  "the caching allocator would have to return memory to the device here, which a run cannot do, with " +
+                      std::to_string(counted_) + " bytes in use and " + std::to_string(device_.free_bytes()) +
+                      " free on the device",
+                  "--memory arena needs less; `fxopt mem` reports where the peak is");
 }
 
 Status DeviceProgram::walk_allocator() {
@@ -235,7 +234,8 @@ int64_t DeviceProgram::allocated_peak() const {
 
 // -- the program
 
-// Memory is used again behind an assertion: what it reads is copied to a slot, and looked at when the steps have ended.
+// The memory of an assertion's operand is reused later: its value is copied to a slot and checked
+// after the steps.
 Status DeviceProgram::bind_assertions() {
   for (uint32_t step = 0; step < plan_.num_steps; ++step) {
     if (plan_.steps[step].kind != FX_STEP_ASSERT) continue;

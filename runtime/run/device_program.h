@@ -15,16 +15,18 @@ namespace fxopt {
 
 struct DeviceOptions {
   uint32_t streams = 1;
-  // Of the caching allocator: told each event, in the order in which the step takes and frees. May be empty.
+  // Observes each event of the caching allocator, in the order in which the step allocates and
+  // frees. May be empty.
   std::function<void(const AllocatorEvent&)> observe_allocator;
 };
 
-// A plan that is ready to run on a device of a plugin. All memory is taken, and all addresses are known, before the first run: where
-// storages come from the caching allocator, it is taken through the step once, and the step runs at the addresses that it gave.
+// A plan ready to run on a device of a plugin. All memory is allocated, and all addresses are
+// known, before the first run. With the caching allocator, prepare() walks through the step's
+// allocations once, and the step runs at the resulting addresses.
 class DeviceProgram final : public Program {
  public:
-  // `device` must outlive the program. Errors: those of HostProgram, kOutOfMemory with the node, what was asked and what was free,
-  // kDeviceFailed.
+  // `device` must outlive the program. Errors: those of HostProgram, kDeviceFailed, and
+  // kOutOfMemory with the node, the requested bytes and the free bytes.
   static Result<std::unique_ptr<DeviceProgram>> prepare(const FxPlan& plan, const ScalarValues& values,
                                                         const ExecuteOptions& options, PluginDevice& device,
                                                         const DeviceOptions& device_options);
@@ -35,18 +37,20 @@ class DeviceProgram final : public Program {
   const void* bytes_of(uint32_t storage) const override;
   Status read_status() const override { return read_status_; }
   int64_t reserved_peak() const override;
-  int64_t allocated_peak() const;  // of the caching allocator, as torch.cuda.max_memory_allocated; 0 without it
+  // the caching allocator's peak, as torch.cuda.max_memory_allocated; 0 without it
+  int64_t allocated_peak() const;
   Result<std::vector<FxStepTime>> time_steps() override;
 
-  // Of the last run, by the device's events: from before its first launch to behind its last one.
+  // Time of the last run by the device's events, from before its first launch to after its last
+  // one.
   double device_seconds() const { return device_seconds_; }
-  // Of the last run: what the CPU took to launch it.
+  // CPU time to launch the last run.
   double launch_seconds() const { return launch_seconds_; }
-  // Bytes of the caller's storages on the device, and how many they are.
+  // Bytes and number of the caller's storages on the device.
   int64_t given_bytes() const { return given_bytes_; }
   size_t num_given() const { return num_given_; }
-  // What the device has lost by prepare(), as it says itself: with tables of calls, kernels' code, the rounding of its driver, and what
-  // others took meanwhile.
+  // The device memory that prepare() took, as the device reports it. Includes tables of calls,
+  // kernel code, the driver's rounding, and memory that other programs took meanwhile.
   int64_t measured_bytes() const { return measured_bytes_; }
 
  private:
@@ -80,9 +84,9 @@ class DeviceProgram final : public Program {
   PluginDevice& device_;
   DeviceOptions device_options_;
   FxProgram* program_ = nullptr;
-  std::vector<uint64_t> blocks_;  // of the device, taken by us
+  std::vector<uint64_t> blocks_;  // device blocks that this program owns
   std::unique_ptr<CachingAllocator> allocator_;
-  std::set<uint64_t> allocated_;      // not given back yet
+  std::set<uint64_t> allocated_;      // not freed yet
   std::vector<void*> workspaces_at_;  // by step
   std::vector<void*> masks_;          // on the device, by step
   std::vector<Assertion> assertions_;

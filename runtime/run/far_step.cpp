@@ -11,7 +11,7 @@
 namespace fxopt {
 namespace {
 
-constexpr double kFar = 1e-3;  // beyond what rounding in float32 gives in any step so far
+constexpr double kFar = 1e-3;  // above the float32 rounding errors seen in any step so far
 
 bool is_far(const std::vector<double>& ours, const std::vector<double>& exact) {
   double largest = 0;

@@ -14,7 +14,7 @@ constexpr int64_t kAlignment = 512;
 constexpr int64_t kAsked = int64_t{1} << 30;
 constexpr int64_t kLargePage = int64_t{1} << 21;
 
-// A line of /proc/meminfo in bytes.
+// Returns a line of /proc/meminfo in bytes.
 std::optional<int64_t> system_memory(std::string_view name) {
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);) {
@@ -29,11 +29,12 @@ std::optional<int64_t> free_host_memory() { return system_memory("MemAvailable:"
 
 HostBlock::HostBlock(int64_t bytes) {
   if (bytes <= 0) return;
-  // A system gives more than it has, and ends the process later: what is free is asked before a large block.
+  // Systems overcommit memory and kill the process later: free memory is checked before a large
+  // block.
   const std::optional<int64_t> free = bytes < kAsked ? std::nullopt : free_host_memory();
   if (bytes > INT64_MAX / 2 || (free.has_value() && bytes > *free)) return;
   const int64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  // Large blocks in large pages: a third of a first run's time is the system's, page by page.
+  // Large blocks use large pages: a third of a first run's time is the system's, page by page.
   const bool is_large = rounded >= 2 * kLargePage;
   const int64_t alignment = is_large ? kLargePage : kAlignment;
   const int64_t size = is_large ? (rounded + kLargePage - 1) / kLargePage * kLargePage : rounded;
@@ -42,7 +43,8 @@ HostBlock::HostBlock(int64_t bytes) {
   size_ = rounded;
 #if defined(MADV_HUGEPAGE)
   if (is_large)
-    madvise(data_.get(), static_cast<size_t>(size), MADV_HUGEPAGE);  // a wish: nothing is lost where it is refused
+    // a hint: its failure is harmless
+    madvise(data_.get(), static_cast<size_t>(size), MADV_HUGEPAGE);
 #endif
 }
 

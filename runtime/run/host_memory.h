@@ -11,14 +11,15 @@
 
 namespace fxopt {
 
-// Bytes that the system can give without taking them from others; nothing where it does not say.
+// Returns the bytes that the system can provide without reclaiming memory from other programs, or
+// nullopt if unknown.
 std::optional<int64_t> free_host_memory();
 
-// Addresses as the allocator and devices have them.
+// Addresses in the form of the allocator and of devices.
 inline void* pointer_of(uint64_t address) { return reinterpret_cast<void*>(address); }
 inline uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
-// Memory of one block, aligned to 512 bytes; empty where there is none left.
+// Memory of one block, aligned to 512 bytes; empty if memory ran out.
 class HostBlock {
  public:
   HostBlock() = default;
@@ -34,19 +35,19 @@ class HostBlock {
   int64_t size_ = 0;
 };
 
-// Where blocks come from that are taken and given back while a step runs.
+// Provides blocks that are allocated and freed while a step runs.
 class HostAllocator {
  public:
   virtual ~HostAllocator() = default;
-  // Null where there is no memory left, and for 0 bytes.
+  // Returns null if memory ran out, and for 0 bytes.
   virtual void* take(int64_t bytes) = 0;
-  // What take() returned; null is ignored.
+  // Frees a block that take() returned; null is ignored.
   virtual void give(void* block) = 0;
-  // The most bytes that were held at once for blocks in use and for later ones; 0 where nothing is kept for later.
+  // Returns the peak bytes of blocks in use and cached; 0 if nothing is cached.
   virtual int64_t reserved_peak() const = 0;
 };
 
-// Each block from the system, so that tools which watch memory see it.
+// Takes each block from the system, so that memory debuggers see it.
 class SystemAllocator final : public HostAllocator {
  public:
   void* take(int64_t bytes) override;
@@ -57,7 +58,8 @@ class SystemAllocator final : public HostAllocator {
   std::unordered_map<void*, HostBlock> blocks_;
 };
 
-// The machine's memory as a device of the caching allocator. Work is done when the call returns: an event is done at once.
+// The machine's memory as a device of the caching allocator. Work ends when the call returns: an
+// event is done at once.
 class HostDevice final : public AllocatorDevice {
  public:
   ~HostDevice() override;
@@ -78,7 +80,8 @@ class HostDevice final : public AllocatorDevice {
   std::unordered_map<uint64_t, int64_t> ranges_;  // reserved addresses: bytes
 };
 
-// PyTorch's CUDA caching allocator over the machine's memory: what `fxopt mem` simulates, serving a run.
+// PyTorch's CUDA caching allocator over the machine's memory: the allocator that `fxopt mem`
+// simulates, serving a run.
 class CachingHostAllocator final : public HostAllocator {
  public:
   explicit CachingHostAllocator(const AllocatorConfig& config) : allocator_(device_, config) {}

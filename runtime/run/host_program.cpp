@@ -111,19 +111,19 @@ Status HostProgram::run_step(uint32_t step) {
 Status HostProgram::take_blocks(uint32_t step) {
   for (const uint32_t storage : taken_[step]) {
     const int64_t bytes = placement_.blocks[storage].bytes;
-    allocator_->give(addresses_[storage]);  // an output of the run before
+    allocator_->give(addresses_[storage]);  // an output of the previous run
     addresses_[storage] = allocator_->take(bytes);
     counted_ += bytes;
     if (addresses_[storage] != nullptr || bytes == 0) continue;
     return error_at(
         step, ErrorCode::kOutOfMemory,
-        std::to_string(bytes) + " bytes could not be had, with " + std::to_string(counted_ - bytes) + " in use",
-        "`fxopt mem` tells where the peak is");
+        "cannot allocate " + std::to_string(bytes) + " bytes, with " + std::to_string(counted_ - bytes) + " in use",
+        "`fxopt mem` reports where the peak is");
   }
   workspace_ = allocator_->take(workspaces_[step]);
   if (workspaces_[step] > 0 && workspace_ == nullptr)
     return error_at(step, ErrorCode::kOutOfMemory,
-                    std::to_string(workspaces_[step]) + " bytes of workspace could not be had", "");
+                    "cannot allocate " + std::to_string(workspaces_[step]) + " bytes of workspace", "");
   counted_peak_ = std::max(counted_peak_, counted_ + workspaces_[step]);
   return is_work(plan_.steps[step]) ? bind_step_at(step) : ok_status();
 }
@@ -143,7 +143,8 @@ void HostProgram::give_blocks(uint32_t step) {
 
 namespace {
 
-constexpr uint64_t kPoison = 0x7ff4dead7fa4dead;  // signalling NaNs as float64, float32 and bfloat16
+// signalling NaNs as float64, float32 and bfloat16
+constexpr uint64_t kPoison = 0x7ff4dead7fa4dead;
 constexpr uint64_t kCanary = 0x5afec0de5afec0de;
 
 void fill_words(std::byte* from, int64_t bytes, uint64_t word) {
@@ -172,7 +173,7 @@ void HostProgram::write_guards(uint32_t step) {
 
 void HostProgram::poison_arena() { fill_words(arena_.data(), arena_.size(), kPoison); }
 
-// Guards are written before the step that uses a block first, since blocks share bytes over time.
+// Guards are written before the first step that uses a block, because blocks share bytes over time.
 Status HostProgram::check_guards(uint32_t step) const {
   const auto is_whole = [&](const FxBlock& block) {
     if (block.kind != FX_BLOCK_ARENA) return true;

@@ -11,11 +11,11 @@
 
 namespace fxopt {
 
-// A plan that is ready to run on the CPU.
+// A plan ready to run on the CPU.
 class HostProgram final : public Program {
  public:
-  // `options.kernels` and `options.threads` must be there. Errors: kUnsupportedOp for a step that has no kernel here; kOutOfMemory;
-  // kInternal where a storage of the caller is missing.
+  // `options.kernels` and `options.threads` must be set. Errors: kUnsupportedOp for a step without
+  // a CPU kernel; kOutOfMemory; kInternal if a storage of the caller is missing.
   static Result<std::unique_ptr<HostProgram>> prepare(const FxPlan& plan, const ScalarValues& values,
                                                       const ExecuteOptions& options);
 
@@ -40,11 +40,11 @@ class HostProgram final : public Program {
   void poison_frees(uint32_t step);
 
   HostBlock arena_;
-  // Where storages are taken one by one.
+  // Allocator of single storages.
   std::unique_ptr<HostAllocator> allocator_;
   void* workspace_ = nullptr;
   int64_t counted_ = 0;
-  std::vector<FxStepTime>* times_ = nullptr;  // of the run under way, where each step is timed
+  std::vector<FxStepTime>* times_ = nullptr;  // times of the current run, if each step is timed
 };
 
 }  // namespace fxopt

@@ -25,7 +25,7 @@ uint64_t fnv1a(std::string_view text) {
   return hash;
 }
 
-// Stores x as an element, as kernels do.
+// Stores x as an element, like the kernels.
 void put(DType dtype, std::byte* bytes, int64_t element, double x, int64_t whole) {
   FxView view{};
   view.data = bytes;
@@ -93,8 +93,8 @@ class InputBinder {
       }
       const bool is_needed = kind_of(plan_.inputs[i].value) != FX_WORD_NONE;
       if (is_needed && sources_[i] == nullptr && options_.fill == Fill::kNone && !is_told_by_another(i)) {
-        fail(ErrorCode::kBadInput, i, "nothing is given for the input",
-             "give --input NAME=FILE:KEY, or --fill random for all that are missing");
+        fail(ErrorCode::kBadInput, i, "no value is given for the input",
+             "give --input NAME=FILE:KEY, or --fill random for all missing inputs");
       }
     }
     size_t place = 0;
@@ -106,7 +106,7 @@ class InputBinder {
     }
   }
 
-  // A symbol that a size of another input tells.
+  // Returns true for a symbol that the size of another input determines.
   bool is_told_by_another(uint64_t i) const {
     const FxWord value = plan_.inputs[i].value;
     return kind_of(value) == FX_WORD_SCALAR && plan_.scalars[index_of(value)].source == FX_SCALAR_DIM;
@@ -155,7 +155,8 @@ class InputBinder {
       return std::nullopt;
     const std::vector<int64_t>& sizes = sources_[input]->tensor->sizes;
     const size_t rank = plan_.tensors[scalar.tensor].rank;
-    if (sizes.size() != rank || scalar.dim >= rank) return std::nullopt;  // strides are the plan's
+    // strides come from the plan
+    if (sizes.size() != rank || scalar.dim >= rank) return std::nullopt;
     return ScalarValue::of(sizes[scalar.dim]);
   }
 
@@ -176,13 +177,13 @@ class InputBinder {
       if (kind_of(value) != FX_WORD_TENSOR) continue;
       std::optional<PlacedTensor> wanted = placed_tensor(plan_, inputs_->values_, index_of(value));
       if (!wanted.has_value()) {
-        fail(ErrorCode::kUnknownSize, i, "a size of the input is not known", "give the input, or --symbol NAME=VALUE");
+        fail(ErrorCode::kUnknownSize, i, "a size of the input is unknown", "give the input, or --symbol NAME=VALUE");
         return;
       }
       tensors_[i] = *std::move(wanted);
       if (sources_[i] == nullptr) continue;
       if (sources_[i]->tensor == nullptr) {
-        fail(ErrorCode::kBadInput, i, "the input is a tensor, and a number is given");
+        fail(ErrorCode::kBadInput, i, "the input is a tensor, but a number is given");
         return;
       }
       const SafetensorsTensor& given = *sources_[i]->tensor;
@@ -191,7 +192,7 @@ class InputBinder {
       fail(ErrorCode::kBadInput, i,
            shape_text(contiguous(given.dtype, given.sizes)) + " is given for an input of " +
                shape_text(contiguous(shape.dtype, shape.sizes)),
-           given.dtype != shape.dtype ? "convert it: fxopt run changes no dtype of an input" : "");
+           given.dtype != shape.dtype ? "convert it: fxopt run does not change the dtype of an input" : "");
     }
   }
 
@@ -208,7 +209,8 @@ class InputBinder {
     }
   }
 
-  // A storage that one given tensor covers as the plan has it, and that no step writes, is read where it is.
+  // A storage is read in place if one given tensor covers it in the plan's layout and no step
+  // writes it.
   bool lies_as_given(uint32_t storage, const std::vector<uint64_t>& inputs, int64_t bytes) const {
     if (inputs.size() != 1 || sources_[inputs.front()] == nullptr) return false;
     const PlacedTensor& tensor = tensors_[inputs.front()];
@@ -222,7 +224,7 @@ class InputBinder {
   void fill_storage(uint32_t storage, const std::vector<uint64_t>& inputs) {
     const std::optional<int64_t> bytes = inputs_->values_.integer(plan_.storages[storage].bytes);
     if (!bytes.has_value())
-      return fail(ErrorCode::kUnknownSize, inputs.front(), "the size of the input's storage is not known");
+      return fail(ErrorCode::kUnknownSize, inputs.front(), "the size of the input's storage is unknown");
     if (lies_as_given(storage, inputs, *bytes)) {
       inputs_->given_[storage] = const_cast<std::byte*>(sources_[inputs.front()]->tensor->bytes.data());
       return;
@@ -230,10 +232,11 @@ class InputBinder {
     HostBlock block(*bytes);
     if (*bytes > 0 && block.data() == nullptr)
       return fail(ErrorCode::kOutOfMemory, inputs.front(),
-                  std::to_string(*bytes) + " bytes for the input could not be had");
+                  "cannot allocate " + std::to_string(*bytes) + " bytes for the input");
     if (*bytes > 0) std::memset(block.data(), 0, static_cast<size_t>(*bytes));
     inputs_->copied_ += *bytes;
-    // Made up first, in reverse: of inputs that share memory, what is given stays, else what the first of them has.
+    // Made-up inputs come first, in reverse order. If inputs share memory, given values win, then
+    // the first input's.
     for (size_t k = inputs.size(); k-- > 0;) {
       if (sources_[inputs[k]] == nullptr) make_up(inputs[k], storage, block.data());
     }
@@ -277,7 +280,7 @@ class InputBinder {
 
   bool is_state(uint64_t i) const { return plan_.inputs[i].role == static_cast<uint32_t>(InputRole::kOptimizerState); }
 
-  // Of a matrix, 1 / sqrt of what it sums over, so that values keep their size from layer to layer.
+  // 1 / sqrt(last size) for a matrix, so that values keep their size from layer to layer.
   double scale_of(uint64_t i, const TensorShape& shape) const {
     if (is_state(i)) return 0.01;
     if (plan_.inputs[i].role != static_cast<uint32_t>(InputRole::kParameter)) return 1;
@@ -306,7 +309,7 @@ std::vector<int64_t> index_bounds(const FxPlan& plan, const ScalarValues& values
   const auto storage_of = [&](FxWord word) {
     return kind_of(word) == FX_WORD_TENSOR ? plan.tensors[index_of(word)].storage : FX_NONE;
   };
-  // Backwards: what a copy's result indexes, its operand does.
+  // Walks backwards: an index bound on a copy's result also holds for its operand.
   for (uint64_t s = plan.num_steps; s-- > 0;) {
     const FxStep& step = plan.steps[s];
     const KernelRow* row = find_op_row(op_name(plan, step));

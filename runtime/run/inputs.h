@@ -17,15 +17,16 @@
 
 namespace fxopt {
 
-// How inputs that nobody gives are made up. Numbers are those of a counter, so that another program can repeat them; see
-// runtime/README.md, "Made up inputs".
+// How inputs without a given value are made up. The numbers are counter-based, so that other
+// programs can reproduce them; see runtime/README.md, "Inputs".
 enum class Fill : uint8_t { kNone, kRandom, kRamp, kZeros, kOnes };
 std::optional<Fill> fill_by_name(std::string_view name);
 
-// The names that an input of a step goes by: the model's, its node's in its own graph, and its node's in the step ("F0.x"), which is the
-// same for a step of one graph. Empty where it has none. O(1).
+// Returns the names of a step's input: the model's, its node's in its own graph, and its node's in
+// the step ("F0.x"). The last two are equal for a step of one graph. Names that do not exist are
+// empty. O(1).
 std::array<std::string_view, 3> names_of(const FxPlan& plan, uint64_t input);
-// The first of these: it stays when the step is cut into graphs.
+// Returns the first of these names that exists: it is stable when the step is cut into graphs.
 std::string_view input_key(const FxPlan& plan, uint64_t input);
 
 // A tensor or a number for one input.
@@ -40,21 +41,22 @@ struct InputOptions {
   std::map<std::string, GivenInput, std::less<>> given;
   Fill fill = Fill::kNone;
   uint64_t seed = 0;
-  ScalarValues::SymbolOf symbols;  // of sizes that no given input tells
+  ScalarValues::SymbolOf symbols;  // values of sizes that no given input determines
 };
 
-// Values of a step's symbols and the memory of its inputs.
+// Values of a step's symbols, and the memory of its inputs.
 class StepInputs {
  public:
-  // Every input is checked before anything is copied: dtype, number of dimensions, sizes, and the range of each symbol. Two inputs that
-  // say a symbol differently are an error. Tensors that no step writes and that lie as the plan has them are read where they are given;
-  // others are copied. Errors: kBadInput, kUnknownSize, kOutOfMemory.
+  // Every input is checked before anything is copied: dtype, number of dimensions, sizes, and the
+  // range of each symbol. Two inputs that give a symbol different values are an error. Tensors that
+  // no step writes, and that have the plan's layout, are used in place; others are copied. Errors:
+  // kBadInput, kUnknownSize, kOutOfMemory.
   static Result<std::unique_ptr<StepInputs>> bind(const FxPlan& plan, const InputOptions& options);
 
   const ScalarValues& values() const { return values_; }
   // By storage, for ExecuteOptions.
   const std::vector<void*>& given() const { return given_; }
-  // Puts back what steps have written into inputs. O(bytes written).
+  // Restores inputs that steps have written. O(bytes written).
   void restore();
   size_t num_made_up() const { return made_up_; }
   int64_t copied_bytes() const { return copied_; }
@@ -76,8 +78,9 @@ class StepInputs {
   int64_t copied_ = 0;
 };
 
-// For each storage, the smallest number of rows of the tables that its elements index: ids must be below it; INT64_MAX where they index
-// none. Follows copies that keep numbers. O(words).
+// Returns for each storage the smallest number of rows among the tables that its elements index:
+// ids must be below it. INT64_MAX if they index none. Follows copies that preserve numbers.
+// O(words).
 std::vector<int64_t> index_bounds(const FxPlan& plan, const ScalarValues& values);
 
 }  // namespace fxopt

@@ -25,7 +25,7 @@ Result<Plugin> open_file(const std::string& path) {
   }
   using Query = const FxPlugin* (*)(uint32_t);
   const auto query = reinterpret_cast<Query>(dlsym(library, "fxopt_plugin"));
-  if (query == nullptr) return failed(path + " is no plugin of fxopt: it has no function fxopt_plugin", "");
+  if (query == nullptr) return failed(path + " is not a plugin of fxopt: it has no function fxopt_plugin", "");
   const FxPlugin* calls = query(FX_DEVICE_VERSION);
   const std::string hint = "build the program and the plugin from one folder, or name another with --plugin";
   if (calls == nullptr || calls->version != FX_DEVICE_VERSION || calls->size != sizeof(FxPlugin))
@@ -65,23 +65,23 @@ Result<Plugin> open_plugin(const std::string& name, const std::string& given) {
     if (std::filesystem::exists(path, error)) return open_file(std::filesystem::absolute(path).string());
     looked += (looked.empty() ? "" : ", ") + path;
   }
-  return failed("there is no plugin for " + name + ": looked for " + looked,
-                "where nvcc is found, `cmake --build --preset release --target fxopt_cuda` builds it; --plugin FILE or "
-                "$FXOPT_PLUGIN_PATH say where it is");
+  return failed(
+      "no plugin for " + name + " was found: looked for " + looked,
+      "if nvcc is installed, `cmake --build --preset release --target fxopt_cuda` builds it; --plugin FILE or "
+      "$FXOPT_PLUGIN_PATH set its place");
 }
 
 Error device_error(const Plugin& plugin, int32_t status) {
   const std::string message = plugin.calls->last_error();
   switch (status) {
     case FX_DEVICE_NO_DRIVER:
-      return failed("the GPU's driver is not here: " + message, "`fxopt doctor` says what is missing");
+      return failed("the GPU's driver is missing: " + message, "`fxopt doctor` lists the missing parts");
     case FX_DEVICE_OLD_DRIVER:
       return failed(message, "install a newer driver of the GPU");
     case FX_DEVICE_NONE:
-      return failed(message,
-                    "`fxopt doctor` lists what there is; CUDA_VISIBLE_DEVICES hides GPUs, and so does a container");
+      return failed(message, "`fxopt doctor` lists the GPUs found; CUDA_VISIBLE_DEVICES or a container may hide GPUs");
     case FX_DEVICE_NO_MEMORY:
-      return {ErrorCode::kOutOfMemory, message, "`fxopt mem` tells what a step needs", {}};
+      return {ErrorCode::kOutOfMemory, message, "`fxopt mem` reports a step's memory", {}};
     default:
       return failed(message, "");
   }

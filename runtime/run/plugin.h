@@ -11,24 +11,26 @@
 
 namespace fxopt {
 
-// Where a plugin is looked for, in order: the path that is given; the folders of $FXOPT_PLUGIN_PATH (separated by ':'), the program's, and
-// ../lib/fxopt beside it. Never the working directory.
+// Returns the search path of a plugin, in order: the given path; the folders of $FXOPT_PLUGIN_PATH
+// (separated by ':'), the program's folder, and ../lib/fxopt beside it. Never the working
+// directory.
 std::vector<std::string> plugin_paths(const std::string& name, const std::string& given);
 
-// A library that was opened. It stays loaded until the program ends.
+// An opened library. It stays loaded until the program ends.
 struct Plugin {
   const FxPlugin* calls = nullptr;
   std::string path;
 };
 
-// Opens libfxopt_NAME.so. `given`: a path that must be it, or empty. Errors: kDeviceFailed: nothing found, no plugin, another version,
-// another build.
+// Opens libfxopt_NAME.so. `given`: the only path to try, or empty. Fails with kDeviceFailed if
+// nothing is found, or the file is not a plugin, or it has another version or build.
 Result<Plugin> open_plugin(const std::string& name, const std::string& given);
 
-// What a call of a plugin that failed means, as an error of the program. `status` is not FX_DEVICE_OK.
+// Converts a failed plugin call to an error of the program. `status` is not FX_DEVICE_OK.
 Error device_error(const Plugin& plugin, int32_t status);
 
-// An open device of a plugin, as the caching allocator needs it: all work of the device ends before memory goes back.
+// An open device of a plugin for the caching allocator. All work of the device ends before memory
+// is freed.
 class PluginDevice final : public AllocatorDevice {
  public:
   // Errors: kDeviceFailed: no driver, one too old, no such device; kOutOfMemory.
@@ -41,7 +43,7 @@ class PluginDevice final : public AllocatorDevice {
   const FxPlugin& calls() const { return *plugin_.calls; }
   FxDevice* handle() const { return handle_; }
   int32_t ordinal() const { return ordinal_; }
-  // As it was when the device was opened.
+  // State at the time when the device was opened.
   const FxDeviceInfo& info() const { return info_; }
   Error error(int32_t status) const { return device_error(plugin_, status); }
 
@@ -69,7 +71,8 @@ class PluginDevice final : public AllocatorDevice {
   FxDeviceInfo info_{};
 };
 
-// Thrown by PluginDevice, below an allocator that has no other way to say it: a device that fails in anything but memory.
+// Thrown by PluginDevice if a device fails for any reason but memory: the allocator between has no
+// other error path.
 struct DeviceFailure {
   Error error;
 };

@@ -47,10 +47,11 @@ Status Program::bind_step_at(uint32_t step) {
   const KernelRow* row = find_op_row(op_name(plan_, plan_.steps[step]));
   const FxKernel* kernel = find_kernel(kernels_, row->body);
   if (kernel == nullptr)
-    return error_at(step, ErrorCode::kUnsupportedOp, "no kernel of the name " + std::string(row->body), "");
+    return error_at(step, ErrorCode::kUnsupportedOp, "no kernel has the name " + std::string(row->body), "");
   if ((kernel->computes >> call->compute & 1) == 0)
     return error_at(step, ErrorCode::kUnsupportedOp,
-                    std::string(row->name) + " has no kernel for this call: it computes in real numbers", "");
+                    std::string(row->name) + " has no kernel for this call, because the call computes in real numbers",
+                    "");
   bound_[step] = {*std::move(call), kernel};
   int64_t error = FX_NO_ERROR;
   const FxCall numbers = bound_[step].call.call(nullptr, {}, &error);
@@ -64,7 +65,7 @@ Status Program::bind() {
   for (uint32_t i = 0; i < plan_.num_steps; ++i) {
     if (plan_.steps[i].kind == FX_STEP_SCALAR)
       return error_at(i, ErrorCode::kUnsupportedOp,
-                      "it computes a number on the host while steps run, which this version does not", "");
+                      "it computes a number on the host while steps run, which this version does not support", "");
     if (!is_work(plan_.steps[i])) continue;
     if (Status status = bind_step_at(i); !status.ok()) return status;
   }
@@ -90,16 +91,17 @@ Status Program::place_storages(int64_t guard_bytes) {
   return ok_status();
 }
 
-// Constants of the file are not loaded by this version; sizes that steps find out are not waited for.
+// This version does not load constants of the file, and does not wait for sizes that steps
+// determine.
 Status Program::check_storage(uint32_t storage, uint32_t step) const {
   const auto refuse = [&](const std::string& missing) {
     return error_at(step, storage, ErrorCode::kUnsupportedOp,
-                    "it uses " + missing + ", which this version does not run", "");
+                    "it uses " + missing + ", which this version does not support", "");
   };
   const FxBlock& block = placement_.blocks[storage];
   const bool has_bytes = values_.integer(plan_.storages[storage].bytes).value_or(1) > 0;
   const bool is_given = storage < options_.given.size() && options_.given[storage] != nullptr;
-  if (block.kind == FX_BLOCK_LATE) return refuse("a size that is found while steps run");
+  if (block.kind == FX_BLOCK_LATE) return refuse("a size that is determined while steps run");
   if (block.kind == FX_BLOCK_GIVEN && !is_given && has_bytes) return refuse("a constant of the file");
   return ok_status();
 }
@@ -122,13 +124,14 @@ Status Program::check_given() const {
   return status;
 }
 
-// What holds of an assertion's operand: that it is not 0, whatever its sign.
+// An assertion holds if its operand is not 0.
 bool Program::holds(const PlacedTensor& tensor, const void* storage) const {
   const std::vector<double> values = as_doubles(tensor.shape.dtype, copy_out(tensor, storage));
   return !values.empty() && values.front() != 0;
 }
 
-// A slot of 64 bits: the uid of the node as first recorded, the run of its graph above it. What the file records comes first.
+// A slot of 64 bits: the uid of the node as first recorded, with the run of its graph above it.
+// Values recorded in the file take precedence.
 FxDrawState Program::draw_of(uint32_t step) const {
   FxDrawState state{options_.seed, 0};
   if (plan_.steps[step].draw == FX_NONE) return state;
@@ -144,7 +147,7 @@ Error Program::failed_kernel(uint32_t step, int64_t error) const {
       step, ErrorCode::kRunFailed,
       (is_index ? "an index is beyond its dimension, at element " : "a division of integers by zero, at element ") +
           std::to_string(error / 256),
-      is_index ? "look at the input that the indices come from" : "");
+      is_index ? "check the input of the indices" : "");
 }
 
 // The first argument must be true: a number, or a tensor of one element.
@@ -161,11 +164,11 @@ std::optional<FxWord> Program::asserted_tensor(uint32_t step, Status& status) co
     const std::optional<PlacedTensor> tensor = placed_tensor(plan_, values_, index_of(word));
     if (tensor.has_value() && tensor->shape.elements() == 1 && tensor->storage != FX_NONE) return word;
   }
-  status = error_at(step, ErrorCode::kUnsupportedOp, "what it asserts is not known here", "");
+  status = error_at(step, ErrorCode::kUnsupportedOp, "the value of its condition is not known here", "");
   return std::nullopt;
 }
 
-// The next argument that is a text says what failed.
+// Further string arguments describe the failure.
 Error Program::failed_assertion(uint32_t step) const {
   const FxStep& row = plan_.steps[step];
   std::string message = "an assertion failed";
@@ -184,9 +187,9 @@ Error Program::interrupted_at(uint32_t step) const {
 Error Program::no_arena(int64_t bytes, std::optional<int64_t> free) const {
   return error_at(
       peak_of(plan_, values_, placement_.device).step, ErrorCode::kOutOfMemory,
-      "the step needs " + std::to_string(bytes) + " bytes besides its inputs, most of them here, and " +
-          (free.has_value() ? std::to_string(*free) + " are free" : std::string("they could not be had")),
-      "`fxopt mem` tells what they are; `fxopt opt --passes 'sac{policy=full},remat'` recomputes instead of keeping");
+      "the step needs " + std::to_string(bytes) + " bytes besides its inputs, mostly at this node, and " +
+          (free.has_value() ? std::to_string(*free) + " are free" : std::string("they cannot be allocated")),
+      "`fxopt mem` lists them; `fxopt opt --passes 'sac{policy=full},remat'` recomputes instead of keeping");
 }
 
 Status Program::run_watched(const std::function<void(uint32_t)>& after) {

@@ -13,7 +13,7 @@
 namespace fxopt {
 namespace {
 
-// Calls visit(offset in bytes, row-major place in bytes, bytes) for pieces that lie together.
+// Calls visit(offset in bytes, row-major offset in bytes, bytes) for contiguous pieces.
 template <class Visit>
 void for_each_piece(const TensorShape& shape, const Visit& visit) {
   const int64_t size = element_size(shape.dtype);
@@ -60,7 +60,7 @@ std::vector<std::byte> copy_out(const PlacedTensor& tensor, const void* storage)
 
 void copy_in(const PlacedTensor& tensor, std::span<const std::byte> bytes, void* storage) {
   FXOPT_CHECK(bytes.size() == static_cast<size_t>(tensor.shape.elements() * element_size(tensor.shape.dtype)),
-              "bytes do not fit the tensor");
+              "the number of bytes does not match the tensor");
   std::byte* to = static_cast<std::byte*>(storage);
   for_each_piece(tensor.shape, [&](int64_t offset, int64_t at, int64_t size) {
     std::memcpy(to + tensor.offset + offset, bytes.data() + at, static_cast<size_t>(size));

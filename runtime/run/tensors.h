@@ -14,17 +14,18 @@
 
 namespace fxopt {
 
-// A tensor of a plan in numbers, with the place of its first element in its storage.
+// A tensor of a plan with numeric sizes, and the offset of its first element in its storage.
 struct PlacedTensor {
   TensorShape shape;
   int64_t offset = 0;  // in bytes
   uint32_t storage = FX_NONE;
 };
 
-// Nothing where a size is not known or nothing is recorded of it. O(rank).
+// Returns nullopt if a size is unknown or the tensor has no record. O(rank).
 std::optional<PlacedTensor> placed_tensor(const FxPlan& plan, const ScalarValues& values, uint32_t tensor);
 
-// Calls visit(index, const PlacedTensor&) for each result of a step that has memory. O(results * rank).
+// Calls visit(index, const PlacedTensor&) for each result of a step that has memory. O(results *
+// rank).
 template <class Visit>
 void for_each_result(const FxPlan& plan, const ScalarValues& values, uint32_t step, const Visit& visit) {
   const FxStep& row = plan.steps[step];
@@ -36,15 +37,17 @@ void for_each_result(const FxPlan& plan, const ScalarValues& values, uint32_t st
   }
 }
 
-// The elements in row-major order without padding. `storage`: of the tensor; null only where there are no elements. O(elements).
+// Returns the elements in row-major order without padding. `storage`: the tensor's; null only if it
+// has no elements. O(elements).
 std::vector<std::byte> copy_out(const PlacedTensor& tensor, const void* storage);
-// The other way. `bytes` must be as many as the elements take. O(elements).
+// The inverse. `bytes` must have exactly the size of the elements. O(elements).
 void copy_in(const PlacedTensor& tensor, std::span<const std::byte> bytes, void* storage);
 
-// Elements that are infinite or no numbers. `storage`: as above. O(elements).
+// Counts the elements that are infinite or NaN. `storage`: as above. O(elements).
 size_t count_not_finite(const PlacedTensor& tensor, const void* storage);
 
-// The names of outputs in files: the model's where it is the only one of it, else output_N. By output. O(outputs log outputs).
+// Returns the names of outputs in files, by output: the model's name if it is unique, else
+// output_N. O(outputs log outputs).
 std::vector<std::string> output_names(const FxPlan& plan);
 
 }  // namespace fxopt

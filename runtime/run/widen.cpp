@@ -68,7 +68,7 @@ Result<WidenedInputs> WidenedInputs::convert(const FxPlan& plan, const FxPlan& w
       place = inputs.blocks_.back().data();
       if (place == nullptr && bytes > 0) {
         return Error{ErrorCode::kOutOfMemory,
-                     std::to_string(bytes) + " bytes for an input in float64 could not be had",
+                     "cannot allocate " + std::to_string(bytes) + " bytes for an input in float64",
                      "give a tolerance that needs no second run, such as 1e-5,1e-8",
                      {}};
       }

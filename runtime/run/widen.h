@@ -8,11 +8,12 @@
 
 namespace fxopt {
 
-// The same step with every real dtype made float64, and storages as much larger: what results would be with hardly any rounding. It is
-// the judge of `--tolerance auto`. Storages that hold reals of several sizes are as large as the smallest needs. O(plan).
+// Returns the same step with every real dtype replaced by float64 and storages enlarged to match:
+// its results have hardly any rounding. It is the reference of `--tolerance auto`. A storage with
+// reals of several sizes is enlarged as the smallest needs. O(plan).
 std::unique_ptr<Plan> widen(const FxPlan& plan, const ScalarValues& values);
 
-// Memory for the widened step's inputs, converted from that of the step.
+// Memory for the widened step's inputs, converted from the step's inputs.
 class WidenedInputs {
  public:
   // Errors: kOutOfMemory.

@@ -1,7 +1,8 @@
-// fxopt_bench [--repeat N] [--processor-time] [--passes PIPELINE] --out FILE GRAPH...: times every stage of a run on each graph, on one
-// thread: the median of N runs (5), each on a freshly loaded graph. Prints a Markdown table with the exponent of growth
-// between the first and the last graph, which should stand in order of size: the peak resident memory of the process is
-// read after each. Processor time in place of elapsed time tells more on a machine that others use.
+// fxopt_bench [--repeat N] [--processor-time] [--passes PIPELINE] --out FILE GRAPH...: times every
+// stage of a run on each graph, on one thread. A time is the median of N runs (default 5), each on
+// a freshly loaded graph. Prints a Markdown table with the exponent of growth between the first and
+// the last graph. Order the graphs by size: the process's peak resident memory is read after each.
+// On a shared machine, processor time is more reliable than elapsed time.
 
 #include <algorithm>
 #include <chrono>
@@ -27,7 +28,7 @@ namespace fxopt {
 namespace {
 
 constexpr std::string_view kPipeline = "canonicalize,cse,sac{policy=full},remat,dce";
-constexpr double kMaxFileBytes = 2147483647.0;  // of the binary form
+constexpr double kMaxFileBytes = 2147483647.0;  // the binary form's limit
 
 struct Options {
   int repeat = 5;
@@ -39,7 +40,7 @@ struct Options {
 
 struct Stage {
   std::string name;
-  std::vector<double> seconds;  // one for each run
+  std::vector<double> seconds;  // one per run
 };
 
 struct Measured {

@@ -1,5 +1,6 @@
-// fxopt_bench_allocator [PAIRS]: pairs of allocate and free a second (of processor time) on a simulated device, for
-// sets of live blocks of several sizes, classic and expandable. Prints a Markdown table.
+// fxopt_bench_allocator [PAIRS]: pairs of allocate and free per second of processor time on a
+// simulated device, for sets of live blocks of several sizes, classic and expandable. Prints a
+// Markdown table.
 
 #include <cstdint>
 #include <cstdlib>
@@ -14,7 +15,8 @@
 namespace fxopt {
 namespace {
 
-// Millions of pairs a second, each of a block chosen at random among `live` ones, for sizes of 1 B to 32 MiB.
+// Millions of pairs per second. Each pair replaces a random one of `live` blocks; sizes are 1 B to
+// 32 MiB.
 double measure(bool expandable, size_t live, int64_t pairs) {
   SimulatedDevice device(int64_t{1} << 45);
   AllocatorConfig config;

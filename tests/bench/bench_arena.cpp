@@ -1,7 +1,8 @@
-// fxopt_bench_arena [--alignment=N] [--effort=N] FILE...: plans of allocation problems and how far they are above the
-// bound, as a Markdown table. A CSV file has a head line and lines of id,lower,upper,size: live in [lower, upper). Any
-// other file is a graph, of which each device of the main graph is a problem; symbols have the values of their hints.
-// Seconds are of processor time. Ends with 1 when a plan has an overlap or a file cannot be read.
+// fxopt_bench_arena [--alignment=N] [--effort=N] FILE...: plans allocation problems and prints how
+// far each plan is above the bound, as a Markdown table. A CSV file has a header line, then lines
+// of id,lower,upper,size: the item is live in [lower, upper). Any other file is a graph: each
+// device of the main graph is a problem, and symbols take the values of their hints. Seconds are
+// processor time. Exits with 1 if a plan has an overlap or a file cannot be read.
 
 #include <algorithm>
 #include <cstdint>
@@ -48,13 +49,13 @@ std::optional<std::vector<ArenaItem>> read_items(const std::string& path) {
   return items;
 }
 
-// A problem and what to call it.
+// A problem and its name.
 struct Problem {
   std::string name;
   std::vector<ArenaItem> items;
 };
 
-// The devices of a graph; none when it cannot be read.
+// One problem per device of a graph; none if the file cannot be read.
 std::vector<Problem> read_graph(const std::string& path) {
   std::vector<Problem> problems;
   const Result<std::unique_ptr<Module>> module = load_module(path);

@@ -1,7 +1,8 @@
-// fxopt_make_repeated OUT outputs COUNT: writes a step in which one node has COUNT outputs and a getitem takes each, which is
-// where work for each getitem that grows with the outputs before it would show.
-// fxopt_make_repeated OUT collectives COUNT: writes COUNT layers of 36 nodes, 5 of which are collectives.
-// The graph is verified first.
+// fxopt_make_repeated OUT outputs COUNT: writes a step in which one node has COUNT outputs, each
+// taken by a getitem. It exposes work per getitem that grows with the outputs before it.
+// fxopt_make_repeated OUT collectives COUNT: writes COUNT layers of 36 nodes, 5 of which are
+// collectives.
+// The graph is verified before it is written.
 
 #include <charconv>
 #include <cstdint>
@@ -20,7 +21,7 @@
 namespace fxopt {
 namespace {
 
-// `outputs` copies of the pattern, each with its number in the place of '#'.
+// `outputs` copies of the pattern, each with its number in place of '#'.
 std::vector<std::string> numbered(std::string_view pattern, uint64_t outputs) {
   std::vector<std::string> copies;
   for (uint64_t i = 0; i < outputs; ++i) {
@@ -30,7 +31,8 @@ std::vector<std::string> numbered(std::string_view pattern, uint64_t outputs) {
   return copies;
 }
 
-// Inputs, a forward op that makes a storage for each, and a use of each output in forward and in backward.
+// Inputs, a forward op that creates a storage for each, and a use of each output in forward and in
+// backward.
 std::string wide_text(uint64_t outputs) {
   const auto lines = [outputs](std::string_view pattern) { return join(numbered(pattern, outputs), ""); };
   const auto list = [outputs](std::string_view pattern) { return join(numbered(pattern, outputs), ", "); };

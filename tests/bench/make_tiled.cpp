@@ -1,5 +1,5 @@
-// fxopt_make_tiled IN OUT MIN_NODES: writes a graph of at least MIN_NODES nodes made by repeating a layer of IN. The
-// result is read back and verified before it is written.
+// fxopt_make_tiled IN OUT MIN_NODES: writes a graph of at least MIN_NODES nodes by repeating a
+// layer of IN. The result is read back and verified before it is written.
 
 #include <cstdint>
 #include <cstdlib>
@@ -20,7 +20,7 @@ double bytes_per_node(const std::string& pb, uint64_t nodes) {
   return static_cast<double>(pb.size()) / static_cast<double>(nodes);
 }
 
-// Everything but writing; the bytes of the graph.
+// Builds the graph without writing it; returns its bytes.
 Result<std::string> make(const std::string& path, uint64_t min_nodes) {
   Result<std::unique_ptr<Module>> original = load_module(path);
   if (!original.ok()) return std::move(original).error();

@@ -1,9 +1,11 @@
-// Layers are told apart by the first number in the module path. The schedule of the result, C copies of layer k:
+// Layers are distinguished by the first number in the module path. The schedule of the result, with
+// C copies of layer k:
 //
-//   head  params(k) params(k)'1 .. 'C  ...  forward(k) '1 .. 'C  ...  backward(k)'C .. '1 (k)  ...  output
+//   head params(k) params(k)'1 .. 'C ... forward(k) '1 .. 'C ... backward(k)'C .. '1 (k) ... output
 //
-// Copy i reads copy i - 1 wherever layer k reads layer k - 1, and its backward reads copy i + 1 wherever that of layer
-// k reads layer k + 1. One node at a time is a message, so that a million nodes need little memory.
+// Copy i reads copy i - 1 wherever layer k reads layer k - 1. Its backward reads copy i + 1
+// wherever backward of layer k reads layer k + 1. Only one node at a time is held as a message, so
+// a million nodes need little memory.
 #include "tests/bench/tiling.h"
 
 #include <algorithm>
@@ -29,7 +31,7 @@ using google::protobuf::Reflection;
 constexpr int kMaxMessages = 256;
 constexpr uint32_t kNone = UINT32_MAX;
 
-// Neighbouring nodes of the schedule.
+// A range of neighbouring nodes of the schedule.
 struct Window {
   uint32_t first = 0;
   uint32_t count = 0;
@@ -38,7 +40,7 @@ struct Window {
   bool contains(uint32_t node) const { return node - first < count; }
 };
 
-// Copy `copy` of a node, 0 being the original.
+// Copy `copy` of a node; 0 is the original.
 struct Ref {
   uint32_t node = 0;
   uint32_t copy = 0;
@@ -48,7 +50,7 @@ Error refusal(std::string message) {
   return Error{ErrorCode::kUsage, "this graph cannot be tiled: " + std::move(message), std::string(), Where()};
 }
 
-// The number that ends the first component of a module path that is one, with what stands around it.
+// The first number that is a whole component of a module path, and the text before and after it.
 struct Numbered {
   std::string_view before;
   uint32_t number = 0;
@@ -117,25 +119,25 @@ class Tiler {
   std::string header() const;
 
   schema::Module in_;
-  std::string prefix_;  // of module paths, up to the number
+  std::string prefix_;  // module paths up to the number
   uint32_t layer_ = 0;
   uint32_t copies_ = 0;
   Window params_, forward_, backward_;
-  Window forward_before_, backward_before_;  // those of the neighbours that the layer reads
-  int64_t first_seq_ = 0, end_seq_ = 0;      // of the layer's forward
+  Window forward_before_, backward_before_;  // the neighbours that the layer reads
+  int64_t first_seq_ = 0, end_seq_ = 0;      // the layer's forward
 
   std::vector<std::string> strings_;
   std::unordered_map<std::string, uint32_t> string_index_;
   std::unordered_map<uint64_t, uint32_t> renumbered_;  // (string, shift) -> string
   std::unordered_map<std::string, uint64_t> name_suffixes_;
-  std::vector<uint32_t> param_names_;                  // of the copies of params_, copy by copy
-  std::unordered_map<uint64_t, uint32_t> definers_;    // storage -> the first node with it
+  std::vector<uint32_t> param_names_;                  // for params_, copy by copy
+  std::unordered_map<uint64_t, uint32_t> definers_;    // storage -> its first node
   std::unordered_map<uint64_t, uint64_t> storages_;    // (place in the input, copy) -> id
   std::unordered_map<uint64_t, uint32_t> storage_at_;  // id -> place in the input
   uint64_t next_storage_ = 0;
   uint64_t next_uid_ = 0;
 
-  // Of the node that is being written.
+  // The node being written: its index and copy.
   uint32_t from_ = 0;
   uint32_t copy_ = 0;
 
@@ -145,7 +147,7 @@ class Tiler {
   std::string outputs_;         // serialized
 };
 
-// ---- what the graph looks like
+// ---- finding the layers
 
 uint32_t Tiler::layer_of(const schema::Node& node) const {
   const bool is_input = node.kind() == schema::NODE_KIND_PLACEHOLDER;
@@ -184,7 +186,7 @@ std::optional<Error> Tiler::find_windows() {
   }
   if (last < 2) return refusal("its module paths number fewer than three layers");
   layer_ = last / 2;
-  std::vector<uint32_t> forward, backward;  // of layers k - 1, k, k + 1
+  std::vector<uint32_t> forward, backward;  // first calls of layers k - 1, k, k + 1
   for (uint32_t layer = layer_ - 1; layer <= layer_ + 1; ++layer) {
     forward.push_back(find_call(layer, false));
     backward.push_back(find_call(layer, true));
@@ -266,9 +268,9 @@ std::optional<Error> Tiler::prepare(uint64_t min_nodes) {
   return std::nullopt;
 }
 
-// ---- what becomes of references
+// ---- resolving references
 
-// What the reference from copy `copy` of node `from` to node `to` names.
+// Resolves the reference from copy `copy` of node `from` to node `to`.
 Ref Tiler::resolve(uint32_t to, uint32_t from, uint32_t copy) const {
   if (!in_tile(from)) return Ref{to, forward_.contains(to) ? copies_ : 0};
   if (in_tile(to)) return Ref{to, copy};
@@ -290,7 +292,8 @@ uint32_t Tiler::position(Ref ref) const {
   return ref.node + before + (ref.node >= backward_.first ? copies_ * backward_.count : 0);
 }
 
-// The storage that stands for `id` in the node being written: that of the node its first owner is resolved to.
+// The storage that replaces `id` in the node being written. It belongs to the copy to which the
+// first node with `id` resolves.
 uint64_t Tiler::storage(uint64_t id) {
   const uint32_t definer = definers_.at(id);
   const Ref ref = resolve(definer, from_, copy_);
@@ -355,7 +358,7 @@ void Tiler::patch_numbers(Message& message, const Reflection& reflection, const 
   }
 }
 
-// Fields that number something and are no index.
+// Patches fields that hold a number but no index.
 void Tiler::patch_message(Message& message) {
   if (message.GetDescriptor() == schema::Tensor::descriptor()) {
     schema::Tensor& tensor = static_cast<schema::Tensor&>(message);
@@ -426,7 +429,7 @@ void Tiler::emit_window(const Window& window, uint32_t copy) {
   for (uint32_t i = window.first; i < window.end(); ++i) emit(i, copy);
 }
 
-// What the output returns of the layer it returns of every copy too, with its specification.
+// Adds the repeated layer's returned values and their specifications once for every copy.
 void Tiler::add_gradients(schema::Node& output) {
   const schema::Arg& original = node(from_).args(0);
   schema::Arg& arg = *output.mutable_args(0);

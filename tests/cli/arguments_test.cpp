@@ -1,4 +1,5 @@
-// What the command line is refused for, before anything is read: every option of every command, by one rule each.
+// Command lines that are refused before any file is read. Each rule is tried on every option of
+// every command.
 
 #include "cli/arguments.h"
 
@@ -10,7 +11,7 @@
 namespace fxopt {
 namespace {
 
-// An option as help shows it.
+// An option as --help prints it.
 struct Shown {
   std::string name;  // "--passes"
   std::string type;  // "PIPELINE"; empty for a flag
@@ -50,7 +51,7 @@ void check_refused(const std::vector<std::string>& line, std::string_view code, 
   CHECK(result.out.empty());
 }
 
-// Calls `use` with every option of every command but --help.
+// Calls `use` with every option of every command except --help.
 template <class Use>
 void for_each_option(const Use& use) {
   for (const Command& command : commands()) {
@@ -74,7 +75,7 @@ TEST_CASE("cli refuses an empty value of any option") {
   CHECK(valued >= 15);
   check_refused({"opt", "x", "-o", ""}, "FX0204", "-o, --output has an empty value");
   check_refused({"opt", "x", "--report="}, "FX0204", "--report has an empty value");
-  check_refused({"opt", ""}, "FX0204", "an argument is empty where IN goes");
+  check_refused({"opt", ""}, "FX0204", "the argument IN is empty");
   check_refused({"opt", "x", "--passes=", "-o", "y.pb"}, "FX0204", "--passes has an empty value");
 }
 
@@ -109,7 +110,7 @@ TEST_CASE("cli counts are plain decimal numbers") {
 
 TEST_CASE("cli tells of an unknown option before what else is wrong") {
   check_refused({"-x", "opt"}, "FX0203", "fxopt has no option '-x'");
-  check_refused({"verify", "-x.pb"}, "FX0203", "a file of this name is written ./-x.pb");
+  check_refused({"verify", "-x.pb"}, "FX0203", "write a file of this name as ./-x.pb");
   check_refused({"opt", "--bogus"}, "FX0203", "fxopt opt has no option '--bogus'");
   check_refused({"opt", "--stop-after", "two", "--bogus"}, "FX0203", "'--bogus'");
   check_refused({"opt", "x", "-o=y.pb"}, "FX0204", "write -o y.pb");
@@ -120,7 +121,7 @@ TEST_CASE("cli --json before the command: one message, whatever follows") {
        std::vector<std::vector<std::string>>{{"--json", "help", "opt"}, {"--json"}}) {
     const CliResult result = run_fxopt(line);
     CHECK(result.exit == 2);
-    CHECK(contains(result.err, "'--json' stands before the command"));
+    CHECK(contains(result.err, "'--json' is given before the command"));
     CHECK(result.json()["exit"] == 2);
   }
 }
@@ -137,7 +138,7 @@ TEST_CASE("cli: what stands behind -- is an argument, and --help answers a line 
   CHECK(run_fxopt({"verify", "--", "--bogus"}).exit == 10);  // no such file
   CHECK(contains(run_fxopt({"verify", "no.pb", "--", "--bogus"}).err, "--bogus: error[FX1001]"));
   CHECK(run_fxopt({"verify", "-5"}).exit == 10);
-  CHECK(run_fxopt({"verify", "opt"}).exit == 10);  // no second command
+  CHECK(run_fxopt({"verify", "opt"}).exit == 10);  // a file named 'opt'
   CHECK(run_fxopt({"--help", "opt"}).out == run_fxopt({"help", "opt"}).out);
   CHECK(run_fxopt({"opt", "--passes", "--help"}).exit == 2);
   CHECK(run_fxopt({"opt", "--help"}).exit == 0);
@@ -152,10 +153,10 @@ TEST_CASE("cli: an option that lacks its value is told of before what else is mi
 
 TEST_CASE("cli: all that CLI11 refuses is said in our words") {
   const std::vector<std::string> words = {
-      "opt",       "mem",       "show",      "help",         "passes",     "verify",           "no.pb",
-      "-o",        "-ono/b.pb", "--output",  "--top",        "--top=3",    "--json=/dev/null", "7",
-      "-5",        "--json",    "--report",  "--",           "--node",     "--symbol=s=1",     "%a",
-      "-h",        "--timing",  "--summary", "--phase=loss", "--budget=1", "--max-errors=0",   "cse",
+      "opt",       "mem",       "show",      "help",         "passes",      "verify",           "no.pb",
+      "-o",        "-ono/b.pb", "--output",  "--top",        "--top=3",     "--json=/dev/null", "7",
+      "-5",        "--json",    "--report",  "--",           "--node",      "--symbol=s=1",     "%a",
+      "-h",        "--timing",  "--summary", "--phase=loss", "--budget=1B", "--max-errors=0",   "cse",
       "--version", "--module",  "--passes",  "--print-after"};
   uint64_t state = 1;
   const auto draw = [&state](size_t count) {
@@ -168,7 +169,7 @@ TEST_CASE("cli: all that CLI11 refuses is said in our words") {
     for (size_t more = draw(6); more > 0; --more) line.push_back(words[draw(words.size())]);
     const CliResult result = run_fxopt(line);
     CAPTURE(line, result.err);
-    CHECK_FALSE(contains(result.err, "is not understood"));  // goes with CLI11's own words
+    CHECK_FALSE(contains(result.err, "is not understood"));  // the fallback for CLI11's own words
     if (result.exit != 2) ++passed;
   }
   CHECK(passed > 300);

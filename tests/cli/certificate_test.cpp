@@ -1,4 +1,4 @@
-// What files say of how they were made, and whether it still holds.
+// Certificates: the proofs that a file records, and whether they still hold.
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.h"
@@ -48,7 +48,7 @@ TEST_CASE("cli certificate: a file says what was proved, and verify whether it s
   CHECK(row["steps"][0]["verdict"] == "proved");
   CHECK(contains(certificate, row["computes"].get<std::string>()));
 
-  // Names and tags may change afterwards, calls may not.
+  // The certificate survives changes of names and tags, but not of calls.
   const std::string text = read_text(files.out);
   write_text(files.out, with_replaced(with_replaced(text, "%c:", "%renamed:"), "(%c,)", "(%renamed,)"));
   CHECK(contains(run_fxopt({"verify", files.out}).out, "\n  proved: cse\n"));
@@ -58,7 +58,7 @@ TEST_CASE("cli certificate: a file says what was proved, and verify whether it s
   CHECK_FALSE(contains(verified.out, "proved"));
   CHECK(contains(verified.err, "warning[stale-certificate]"));
 
-  // What opt proves of a changed file begins anew.
+  // `opt` starts its proofs over on a changed file.
   const std::string again = files.folder / "again.fxg";
   const CliResult second = files.opt(files.out, again, "canonicalize,cse");
   CHECK(contains(second.err, "warning[stale-certificate]"));
@@ -98,7 +98,7 @@ TEST_CASE("cli certificate: what may be left out is said, and holds for later pa
       "  %b: f32[4] = aten.neg.default(%e)\n  %c: f32[4] = aten.add.Tensor(%a, %b)\n  return (%c,)\n}\n");
   REQUIRE(files.opt(files.in, files.out, "dce{random=remove}").exit == 0);
   CHECK(contains(Files::certificate(files.out), "allowed=[\"dead-draws\"]"));
-  CHECK(contains(run_fxopt({"verify", files.out}).out, "  proved: dce{random=remove}; left out may be dead-draws\n"));
+  CHECK(contains(run_fxopt({"verify", files.out}).out, "  proved: dce{random=remove}; may omit dead-draws\n"));
   const std::string later = files.folder / "later.fxg", both = files.folder / "both.fxg";
   REQUIRE(files.opt(files.out, later, "cse").exit == 0);
   REQUIRE(files.opt(files.in, both, "dce{random=remove},cse").exit == 0);
@@ -110,7 +110,7 @@ TEST_CASE("cli opt: --numerics names a class", "[cli]") {
   CHECK(files.opt(files.in, files.out, "cse", {"--numerics", "reorders-reductions"}).exit == 0);
   const CliResult wrong = files.opt(files.in, files.out, "cse", {"--numerics", "exactly"});
   CHECK(wrong.exit == 2);
-  CHECK(contains(wrong.err, "--numerics takes no 'exactly'"));
+  CHECK(contains(wrong.err, "--numerics does not take 'exactly'"));
   CHECK(contains(wrong.err, "exact"));
 }
 

@@ -1,4 +1,4 @@
-// A batch that loses the process which works on one of its files.
+// A batch continues if the process that works on one of its files crashes.
 
 #include "cli/crash_guard.h"
 
@@ -16,12 +16,12 @@
 namespace fxopt {
 namespace {
 
-// Runs `body` in a process of its own, which a crash may end, and returns its wait status.
+// Runs `body` in a child process, which may crash, and returns its wait status.
 template <class Body>
 int status_of(const Body& body) {
   const pid_t child = ::fork();
   if (child == 0) {
-    for (const int signal : {SIGABRT, SIGSEGV, SIGTERM}) ::signal(signal, SIG_DFL);  // not the test runner's handlers
+    for (const int signal : {SIGABRT, SIGSEGV, SIGTERM}) ::signal(signal, SIG_DFL);
     ::_exit(body());
   }
   int status = 0;
@@ -42,7 +42,7 @@ TEST_CASE("crash guard: tasks that crash are told by their signal, and those bes
         seen += "[" + std::to_string(signal) + "]";
         continue;
       }
-      seen += "lost";  // unless the task ends
+      seen += "lost";  // erased below if the task ends
       if (task == 1) ::raise(SIGABRT);
       if (task == 2 || task == 5) ::raise(SIGKILL);
       guard.end();
@@ -80,7 +80,7 @@ TEST_CASE("crash guard: unwanted, it forks nothing") {
   CHECK(::getpid() == before);
 }
 
-// A command whose input `b.pb` is a pipe; the process that reads it is killed.
+// A command whose input `b.pb` is a pipe. The process that reads the pipe is killed.
 class Batch {
  public:
   Batch() {
@@ -89,7 +89,8 @@ class Batch {
     REQUIRE(::mkfifo((folder / "b.pb").c_str(), 0600) == 0);
   }
 
-  // `args` by name, in the folder.
+  // Runs `args` in the folder, so that files go by their names, and sends `signal` to the reader of
+  // the pipe.
   CliResult run(const std::vector<std::string>& args, int signal) const {
     const std::string out = folder / "out.txt", err = folder / "err.txt";
     const pid_t child = ::fork();

@@ -1,4 +1,4 @@
-// The profiles that --device names.
+// Device profiles that --device names.
 
 #include "tests/catch.h"
 #include "tests/cli/run.h"
@@ -34,7 +34,7 @@ TEST_CASE("cli --device: a word without '/' is a built-in name, and no other") {
     CHECK(refused.exit == 2);
     const nlohmann::json error = refused.json()["errors"][0];
     CHECK(error["message"] == "there is no built-in device profile '" + std::string(word) + "'");
-    CHECK(error["hint"].get<std::string>().ends_with("; a file is named with a '/': ./" + std::string(word)));
+    CHECK(error["hint"].get<std::string>().ends_with("; write a file name with a '/': ./" + std::string(word)));
   }
   CHECK(contains(in.mem("h10").json()["errors"][0]["hint"].get<std::string>(), "did you mean 'h100'?"));
 }
@@ -42,7 +42,7 @@ TEST_CASE("cli --device: a word without '/' is a built-in name, and no other") {
 TEST_CASE("cli --device: a word with '/' is a file, whatever its name") {
   const DeviceFolder in;
   const int64_t plain = in.peak("torch-2.15,h100");
-  CHECK(in.mem(in.own).exit == 10);  // not there
+  CHECK(in.mem(in.own).exit == 10);  // does not exist yet
   write_text(in.own, "include torch-2.15.workspaces\nworkspace aten.mm.* of_mine = 123456789 [measured]\n");
   CHECK(in.peak("h100," + in.own) == plain + 123456789);
 }

@@ -6,7 +6,7 @@
 namespace fxopt {
 namespace {
 
-// A step whose forward value %a, of 4 MiB, waits for backward while %big, of 8 MiB, comes and goes.
+// A step whose forward value %p (4 MiB) stays live for backward, past the lifetime of %big (8 MiB).
 constexpr std::string_view kStep = R"(process_group {uid="0", ranks=[0, 1]}
 graph @main {kind=forward_loss_backward} {
   output_spec {role=loss}
@@ -72,7 +72,7 @@ TEST_CASE("cli explain: values that nothing recomputes") {
   const Step step;
   CHECK(step.explain("w")["storages"][0]["kept_by"] == "the caller, who owns the input");
   CHECK(step.explain("w")["what_if"] == nullptr);
-  CHECK(step.explain("big")["decision"] == "");  // backward does not read it
+  CHECK(step.explain("big")["decision"] == "");  // not used in backward
   CHECK(step.explain("g")["storages"][0]["kept_by"] ==
         "%d, until which a collective or a keep-alive dependency holds it");
   CHECK(step.explain("d")["storages"][0]["kept_by"] == "the caller, to whom the graph returns it");
@@ -93,7 +93,8 @@ TEST_CASE("cli explain --steady: what is kept between steps because of a paramet
   };
   const nlohmann::json first = row("exp_avg", "w", "optimizer state");
   const nlohmann::json second = row("exp_avg_sq", "w", "optimizer state");
-  const nlohmann::json gradient = row("gradient", "r", "gradient");  // in the memory that the collective made
+  // The gradient is in the output buffer of the collective.
+  const nlohmann::json gradient = row("gradient", "r", "gradient");
   CHECK(kept("w") == nlohmann::json{first, second, gradient});
   CHECK(kept("d") == kept("w"));
   CHECK(kept("w", {"--gradients", "freed"}) == nlohmann::json{first, second});
@@ -102,20 +103,20 @@ TEST_CASE("cli explain --steady: what is kept between steps because of a paramet
         nlohmann::json::array({row("momentum_buffer", "w", "optimizer state")}));
   CHECK(kept("d", {"--optimizer", "none", "--gradients", "freed"}) == nlohmann::json::array());
   CHECK(kept("x") == nlohmann::json::array());  // neither parameter nor gradient
-  CHECK(kept("g") == nlohmann::json::array());  // reduced into what leaves the graph
+  CHECK(kept("g") == nlohmann::json::array());  // %d, the reduced value, leaves the graph instead
   CHECK(step.explain("w")["kept_between_steps"] == nullptr);
 
   const std::string text = run_fxopt({"explain", step.path, "w", "--steady"}).out;
   CHECK(contains(text,
                  "kept between steps because of it: 12.00 MiB (12582912 B)\n"
-                 "  exp_avg     4.00 MiB (4194304 B)  of %w\n"
-                 "  exp_avg_sq  4.00 MiB (4194304 B)  of %w\n"
-                 "  gradient    4.00 MiB (4194304 B)  of %r\n"));
+                 "  exp_avg     4.00 MiB (4194304 B)  for %w\n"
+                 "  exp_avg_sq  4.00 MiB (4194304 B)  for %w\n"
+                 "  gradient    4.00 MiB (4194304 B)  for %r\n"));
   CHECK_FALSE(contains(run_fxopt({"explain", step.path, "w"}).out, "kept between steps"));
   CHECK_FALSE(contains(run_fxopt({"explain", step.path, "x", "--steady"}).out, "kept between steps"));
 }
 
-// A frozen parameter has nothing; tied ones have the states of their own and the gradient they share.
+// A parameter without a gradient keeps nothing. Two gradients of one parameter are kept as one.
 TEST_CASE("cli explain --steady: parameters without a gradient, and gradients of one parameter") {
   const Step step;
   std::string text(kStep);
@@ -134,7 +135,7 @@ TEST_CASE("cli explain --steady: parameters without a gradient, and gradients of
   CHECK(labels("x").empty());
   CHECK(labels("w") == "exp_avg of w exp_avg_sq of w gradient of g ");
   CHECK(labels("g") == labels("w"));
-  CHECK(labels("d") == labels("w"));  // added to the same
+  CHECK(labels("d") == labels("w"));  // accumulated into the same gradient
 }
 
 TEST_CASE("cli explain: an element is kept by the last getitem of the value it is part of") {
@@ -217,7 +218,8 @@ TEST_CASE("cli diff and explain: two arguments, no more and no less") {
   const Step step;
   CHECK(contains(run_fxopt({"diff", step.path}).err, "fxopt diff needs a second graph file"));
   CHECK(run_fxopt({"diff"}).exit == 2);
-  CHECK(contains(run_fxopt({"diff", step.path, step.path, step.path}).err, "3 files are given, and two are compared"));
+  CHECK(contains(run_fxopt({"diff", step.path, step.path, step.path}).err,
+                 "3 files given, but only two can be compared"));
   CHECK(contains(run_fxopt({"explain", step.path}).err, "fxopt explain needs a node's name"));
 }
 

@@ -9,15 +9,15 @@
 namespace fxopt {
 namespace {
 
-// What the text says, read by the rules of the language: quoted strings end at the next quotation mark without a
-// backslash before it, braces balance, an edge joins nodes that are declared somewhere.
+// Parses the text by the rules of DOT. A quoted string ends at the next quotation mark without a
+// backslash before it, braces balance, and every edge joins nodes that are declared somewhere.
 struct Drawing {
   std::set<std::string> nodes;
   std::set<std::string> ends;
   size_t edges = 0;
 
   explicit Drawing(const std::string& text) {
-    std::string bare;  // without strings
+    std::string bare;  // the text outside of strings
     for (size_t i = 0; i < text.size(); ++i) {
       if (text[i] != '"') {
         bare += text[i];
@@ -42,7 +42,7 @@ struct Drawing {
     if (!line.starts_with("g") || line.starts_with("graph")) return;
     const size_t arrow = line.find(" -> ");
     if (arrow == std::string::npos) {
-      CHECK(nodes.insert(line.substr(0, line.find(' '))).second);  // once
+      CHECK(nodes.insert(line.substr(0, line.find(' '))).second);  // declared once
       return;
     }
     ++edges;
@@ -54,7 +54,7 @@ struct Drawing {
 
 bool has_graphviz() { return std::system("dot -V >/dev/null 2>&1") == 0; }
 
-// Graphviz itself takes the text without a complaint; nothing is checked where it is not installed.
+// Graphviz accepts the text without a complaint. Warns instead if Graphviz is not installed.
 void check_with_graphviz(const std::string& text) {
   if (!has_graphviz()) {
     WARN("Graphviz's dot is not installed: drawings are not given to it");

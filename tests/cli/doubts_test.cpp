@@ -1,4 +1,4 @@
-// What commands say of a graph without being asked, in one line each.
+// One-line notes about a graph that commands print without being asked.
 
 #include <nlohmann/json.hpp>
 
@@ -9,7 +9,7 @@
 namespace fxopt {
 namespace {
 
-// Autograd inside forward marked %j backward; the loss depends on it.
+// Autograd inside forward marked %j as backward, although the loss depends on it.
 constexpr const char* kMarkedInForward = R"(fxg 0
 graph @main {kind=forward_loss_backward} {
   %x: f32[64] = placeholder() {input={role=input}}
@@ -57,7 +57,7 @@ TEST_CASE("cli doubts: opt, mem and tags say what a graph shows", "[cli][doubts]
   for (const char* command : {"opt", "mem", "tags"}) {
     INFO(command);
     CHECK(contains(said(command, kMarkedInForward), "warning[phase-overruled]: 1 node marked backward, %j first"));
-    CHECK(contains(said(command, kDrawnTwice), "warning[drawn-twice]: %e draws in backward what %d drew in forward"));
+    CHECK(contains(said(command, kDrawnTwice), "warning[drawn-twice]: %e repeats in backward the draw of %d"));
   }
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("cli opt: recompute that lowers no peak is told last", "[cli][doubts]"
   CHECK(result.exit == 0);
   const size_t last = result.err.rfind("warning[");
   CHECK(contains(result.err.substr(last),
-                 "warning[recomputed-for-nothing]: 1 node computed again, and no ideal peak is lower"));
+                 "warning[recomputed-for-nothing]: 1 node recomputed, but no ideal peak is lower"));
 }
 
 TEST_CASE("cli opt: a policy that finds no layers says so", "[cli][doubts]") {
@@ -101,7 +101,7 @@ TEST_CASE("cli verify: a forward mark on what depends on a gradient is refused",
                             "%n: f32[64] = aten.neg.default(%g) {phase=forward}\n  return (%loss, %n)"));
   const CliResult result = run_fxopt({"verify", file});
   CHECK(result.exit == 4);
-  CHECK(contains(result.err, "error[FX0406]: marked forward, and depends on a gradient"));
+  CHECK(contains(result.err, "error[FX0406]: marked forward, but depends on a gradient"));
   write_text(file, kMarkedInForward);
   CHECK(run_fxopt({"verify", file}).exit == 0);
 }

@@ -1,4 +1,5 @@
-// Exit codes are a contract: one case for each that a command can give, and what several inputs give together.
+// Exit codes are a contract: one test for each code that a command can return, and the code for
+// several inputs.
 
 #include "cli/files.h"
 #include "tests/catch.h"
@@ -26,9 +27,9 @@ struct ExitFiles {
 TEST_CASE("cli exit code 0: done") {
   const ExitFiles files;
   CHECK(run_fxopt({"opt", files.twins, "-o", files.out}).exit == 0);
-  CHECK(run_fxopt({"mem", files.twins, "--budget", "16384"}).exit == 0);  // the peak, to the byte
+  CHECK(run_fxopt({"mem", files.twins, "--budget", "16384B"}).exit == 0);  // exactly the peak
   CHECK(run_fxopt({"verify", files.twins}).exit == 0);
-  CHECK(run_fxopt({"show", files.broken}).exit == 0);  // to look at what is wrong with it
+  CHECK(run_fxopt({"show", files.broken}).exit == 0);  // shown so that the fault can be found
   CHECK(run_fxopt({"convert", files.broken, "-o", files.out}).exit == 0);
   CHECK(run_fxopt({"--version"}).out == "fxopt 0.1.0\n");
 }
@@ -83,7 +84,8 @@ TEST_CASE("cli exit code 3: input rejected") {
     CHECK(result.exit == 3);
     CHECK(contains(result.err, "no_syntax.fxg:3:"));
   }
-  // A graph that breaks an invariant is no input for what computes with it, whatever the family of the code.
+  // A command that computes with a graph takes one that breaks an invariant as bad input, whatever
+  // the family of the error code.
   for (const char* command : {"opt", "mem"}) {
     const CliResult result = run_fxopt({command, files.broken});
     CHECK(result.exit == 3);
@@ -110,10 +112,10 @@ TEST_CASE("cli exit code 4: the verifier's answer, a tag not carried out") {
 
 TEST_CASE("cli exit code 5: a peak one byte above the budget") {
   const ExitFiles files;
-  const CliResult result = run_fxopt({"mem", files.twins, "--budget", "16383"});
+  const CliResult result = run_fxopt({"mem", files.twins, "--budget", "16383B"});
   CHECK(result.exit == 5);
   CHECK(contains(result.err, "error[FX0501]"));
-  CHECK(contains(result.out, "ideal peak"));  // the report comes all the same
+  CHECK(contains(result.out, "ideal peak"));  // the report is still printed
 }
 
 TEST_CASE("cli exit code 8: a budget needs sizes that are unknown") {
@@ -152,10 +154,10 @@ TEST_CASE("cli opt: a name in an option that the graph does not have is warned o
     CHECK(result.exit == 0);
     return result.err;
   };
-  CHECK(contains(err("sac{exclude=\"head\"}"), "warning[names-nothing]"));
+  CHECK(contains(err("sac{exclude=\"head\"}"), "warning[no-match]"));
   CHECK(contains(err("sac{exclude=\"head\"}"), "no node of this graph matches 'head' of exclude"));
   CHECK_FALSE(contains(err("sac{exclude=\"layers.0\"}"), "warning"));
-  CHECK_FALSE(contains(err("sac"), "warning"));  // the defaults are for graphs that have them
+  CHECK_FALSE(contains(err("sac"), "warning"));  // a default may match nothing
 }
 
 TEST_CASE("cli opt --strict-tags: what no pass judges and what an option does not find is an error") {
@@ -254,11 +256,11 @@ TEST_CASE("cli mem --symbol: ends, ranges and patterns") {
   CHECK(range["devices"][0]["ideal_range"]["max_bytes"] == peak(ranged, "s0=16")["peak_bytes"]);
   CHECK(peak(ranged, "s0=..16")["symbols"][0]["min"] == 2);
   CHECK(peak(ranged, "s0=4..")["symbols"][0]["max"] == 64);
-  // The name counts before a pattern, wherever it stands.
+  // A name takes precedence over a pattern, in any order.
   CHECK(run_fxopt({"mem", ranged, "--symbol", "s0=4", "--symbol", "*=8", "--budget",
-                   std::to_string(peak(ranged, "s0=4")["peak_bytes"].get<int64_t>())})
+                   std::to_string(peak(ranged, "s0=4")["peak_bytes"].get<int64_t>()) + "B"})
             .exit == 0);
-  // Without a largest value in the file there is none to take.
+  // The file gives no largest value of s0.
   const CliResult endless = run_fxopt({"mem", files.symbolic, "--symbol", "s0=max"});
   CHECK(endless.exit == 2);
   CHECK(contains(endless.err, "no largest value"));

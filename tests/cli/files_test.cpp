@@ -1,4 +1,4 @@
-// Where products go: forms, folders, standard input and output.
+// Output files: formats, folders, standard input and output.
 
 #include <cstdlib>
 
@@ -32,7 +32,7 @@ TEST_CASE("cli convert: a folder takes files named like the inputs") {
   CHECK(run_fxopt({"convert", folder / "a.fxg", "-o", to}).exit == 0);
   CHECK(read_text(to + "a.fxg") == kTwins);
 
-  // Files of one name keep as much of their folders as tells them apart.
+  // Files with the same name keep as many folders as it takes to tell them apart.
   for (const char* name : {"A", "B"}) {
     std::filesystem::create_directory(folder / name);
     write_text(folder / (std::string(name) + "/a.fxg"), kTwins);
@@ -41,7 +41,7 @@ TEST_CASE("cli convert: a folder takes files named like the inputs") {
   CHECK(run_fxopt({"convert", folder / "A/a.fxg", folder / "B/a.fxg", folder / "b.pb.zst", "-o", fresh}).exit == 0);
   for (const char* name : {"A/a.fxg", "B/a.fxg", "b.pb.zst"}) CHECK(std::filesystem::exists(fresh + name));
 
-  // Two products for one name: refused before anything is written.
+  // Two outputs with one name are refused before anything is written.
   const std::string none = folder / "none/";
   CHECK(run_fxopt({"convert", folder / "a.fxg", folder / "a.fxg", "-o", none}).exit == 2);
   CHECK(run_fxopt({"convert", to + "b.json", folder / "b.pb.zst", "-o", none, "--format", "fxg"}).exit == 2);
@@ -76,7 +76,7 @@ TEST_CASE("cli colours errors only when told to") {
 }
 
 #ifdef FXOPT_BINARY
-// A shell line with $FXOPT and $DIR.
+// Runs a shell line that may use $FXOPT and $DIR.
 int shell(const TempFolder& folder, const std::string& line) {
   const std::string script = "FXOPT='" FXOPT_BINARY "'; cd '" + (folder / "") + "'; " + line;
   write_text(folder / "line.sh", script);
@@ -90,7 +90,8 @@ TEST_CASE("cli process: '-' is standard input and standard output") {
   CHECK(shell(folder, "$FXOPT convert - < a.fxg > b.fxg") == 0);
   CHECK(read_text(folder / "b.fxg") == kTwins);
   CHECK(shell(folder,
-              "$FXOPT convert - -o - --format pb < a.fxg | $FXOPT opt - --passes cse | $FXOPT show - > c.fxg") == 0);
+              "$FXOPT convert - -o - --format pb < a.fxg | $FXOPT opt - --passes cse | $FXOPT show - --full > c.fxg") ==
+        0);
   CHECK(read_text(folder / "c.fxg") == run_fxopt({"opt", folder / "a.fxg", "--passes", "cse"}).out);
   CHECK(shell(folder, "$FXOPT verify - < /dev/null > out 2> err") == 3);
   CHECK(contains(read_text(folder / "err"), "standard input"));
@@ -110,7 +111,7 @@ TEST_CASE("cli process: exit codes and streams") {
   CHECK(shell(folder, "$FXOPT --version > out 2> err") == 0);
   CHECK(read_text(folder / "out") == "fxopt 0.1.0\n");
   CHECK(read_text(folder / "err").empty());
-  CHECK(shell(folder, "$FXOPT mem a.fxg --budget 1 > out 2> err") == 5);
+  CHECK(shell(folder, "$FXOPT mem a.fxg --budget 1B > out 2> err") == 5);
   CHECK(shell(folder, "$FXOPT nonsense > out 2> err") == 2);
   CHECK(read_text(folder / "out").empty());
   for (const char* line :
@@ -119,7 +120,7 @@ TEST_CASE("cli process: exit codes and streams") {
     CHECK(shell(folder, "$FXOPT " + std::string(line) + " > /dev/full 2> err") == 10);
     CHECK(shell(folder, "$FXOPT " + std::string(line) + " >&- 2> err") == 10);
   }
-  CHECK(shell(folder, "$FXOPT convert a.fxg -o b.fxg >&- 2> err") == 0);  // has nothing to say there
+  CHECK(shell(folder, "$FXOPT convert a.fxg -o b.fxg >&- 2> err") == 0);  // prints nothing
 }
 
 TEST_CASE("cli process: a pipe with a name takes text, and /dev/stdout is standard output") {

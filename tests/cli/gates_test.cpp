@@ -13,7 +13,7 @@
 namespace fxopt {
 namespace {
 
-// 1 GiB of input, then `middle` elements that live beside it.
+// 1 GiB of input, and `middle` elements of one byte that are live beside it.
 std::string step(const std::string& middle, const std::string& device = "cuda:0", const std::string& name = "mid") {
   return "graph @main {\n  %x: u8[1073741824]@" + device + " = placeholder()\n  %" + name + ": u8[" + middle + "]@" +
          device + " = aten.new_empty.default(%x, [" + middle + "]) {module_path=\"layers.0.mlp\"}\n  %y: u8[1024]@" +
@@ -40,15 +40,15 @@ TEST_CASE("cli mem --budget: on the peak it names, to the byte") {
   const Steps steps;
   const int64_t ideal = (int64_t{1} << 30) + 1000000 + 1024;
   const auto exit_with = [&](const std::string& limit) { return steps.mem({"--budget", limit}).exit; };
-  CHECK(exit_with(std::to_string(ideal)) == 0);
-  CHECK(exit_with(std::to_string(ideal - 1)) == 5);
-  CHECK(exit_with("ideal=" + std::to_string(ideal - 1)) == 5);
-  CHECK(exit_with("requested=" + std::to_string(ideal)) == 0);
-  // 1 GiB, then 1000448 + 1024 B of a segment of 2 MiB.
-  CHECK(exit_with("allocated=1074743296") == 0);
-  CHECK(exit_with("allocated=1074743295") == 5);
-  CHECK(exit_with("reserved=1075838976") == 0);
-  CHECK(exit_with("reserved=1075838975,ideal=2GiB") == 5);
+  CHECK(exit_with(std::to_string(ideal) + "B") == 0);
+  CHECK(exit_with(std::to_string(ideal - 1) + "B") == 5);
+  CHECK(exit_with("ideal=" + std::to_string(ideal - 1) + "B") == 5);
+  CHECK(exit_with("requested=" + std::to_string(ideal) + "B") == 0);
+  // 1 GiB, and 1000448 + 1024 B in a segment of 2 MiB.
+  CHECK(exit_with("allocated=1074743296B") == 0);
+  CHECK(exit_with("allocated=1074743295B") == 5);
+  CHECK(exit_with("reserved=1075838976B") == 0);
+  CHECK(exit_with("reserved=1075838975B,ideal=2GiB") == 5);
   const std::string message = steps.mem({"--budget", "reserved=1GiB"}).err;
   CHECK(contains(message, "the reserved peak of 1.00 GiB (1075838976 B) on cuda:0 is above the budget"));
 }
@@ -110,7 +110,7 @@ TEST_CASE("cli mem --max-growth: the text says what became of the peaks that are
   steps.write(step("990000"));
   const std::string text =
       steps.mem({"--baseline", steps.base, "--max-growth", "1%", "--max-ratio", "requested=1.1"}).out;
-  // 1 GiB + 1000000 + 1024 B, then 10000 B less.
+  // From 1 GiB + 1000000 + 1024 B to 10000 B less.
   CHECK(contains(text,
                  "since the baseline, on cuda:0, ideal peak: 1.00 GiB (1074742848 B) to 1.00 GiB (1074732848 B), "
                  "-0.001 %"));
@@ -155,7 +155,7 @@ TEST_CASE("cli mem --budget: a device too small for the step breaks each limit o
   const Steps steps;
   const CliResult result = steps.mem({"--budget", "reserved=70GiB", "--device-memory", "1GiB"});
   CHECK(result.exit == 5);
-  CHECK(contains(result.err, "cuda:0 does not fit in 1.00 GiB: at %mid"));
+  CHECK(contains(result.err, "cuda:0 does not fit in 1.00 GiB: %mid requests "));
   CHECK(steps.mem({"--budget", "ideal=70GiB", "--device-memory", "1GiB"}).exit == 0);
 }
 
@@ -171,7 +171,8 @@ TEST_CASE("cli mem --max-growth: what has grown is named, to the byte of the lim
                  "%mid (u8[1000001], temporary, layers.0.mlp): 976.56 KiB (1000000 B) -> 976.56 KiB "
                  "(1000001 B)"));
   CHECK(steps.mem({"--baseline", steps.base, "--max-growth", "0.001%"}).exit == 0);
-  CHECK(steps.mem({"--baseline", steps.base, "--max-growth", "allocated=0%"}).exit == 0);  // the same block
+  // Both sizes are rounded to one block size.
+  CHECK(steps.mem({"--baseline", steps.base, "--max-growth", "allocated=0%"}).exit == 0);
   steps.write(step("999999"));
   CHECK(steps.mem({"--baseline", steps.base, "--max-growth", "0%"}).exit == 0);
 }
@@ -236,7 +237,7 @@ TEST_CASE("cli mem --baseline: what cannot be compared is refused") {
   CHECK(steps.mem({"--baseline", steps.path, "--update-baseline"}).exit == 2);  // the input
 }
 
-// A report of before there was a choice, which was made as --comm-lifetime wait has it.
+// A report from before --comm-lifetime existed counts as made with --comm-lifetime wait.
 TEST_CASE("cli mem --baseline: a report that does not say how collectives hold") {
   const Steps steps;
   steps.bless();
@@ -255,7 +256,8 @@ TEST_CASE("cli mem --baseline: a report that does not say how collectives hold")
   CHECK(contains(steps.mem(gate).err, "steady was null and is false"));
 }
 
-// What is live: %x of 1 MiB throughout, %a of 4 KiB from 1 to 2, %b of 1 KiB from 2 to 3, %c of 2 KiB from 3 to 4, %d.
+// Live ranges: %x (1 MiB) throughout, %a (4 KiB) from 1 to 2, %b (1 KiB) from 2 to 3, %c (2 KiB)
+// from 3 to 4, and %d.
 constexpr std::string_view kChain =
     R"(graph @main {
   %x: u8[1048576]@cuda:0 = placeholder()
@@ -284,7 +286,7 @@ TEST_CASE("cli mem --max-growth: where the peak moves, what grew there is named 
     CHECK(result.exit == expected);
     return result.err;
   };
-  CHECK(grown("[2048]) {", "[4096]) {", 0).empty());  // an argument alone has no bytes
+  CHECK(grown("[2048]) {", "[4096]) {", 0).empty());  // the argument alone allocates nothing
   CHECK(grown("%c: u8[2048]", "%c: u8[4096]", 0).empty());
   const std::string moved = grown("%c: u8[2048]", "%c: u8[4097]", 5);
   CHECK(contains(moved,
@@ -300,7 +302,7 @@ TEST_CASE("cli mem --max-growth: a storage that is read later is named with both
   steps.bless();
   steps.write(all_replaced(kChain, "aten.new_empty.default(%c, [8])", "aten.add.Tensor(%c, %a)"));
   const CliResult result = steps.mem({"--baseline", steps.base, "--max-growth", "0%"});
-  CHECK(result.exit == 5);  // %a, %b, %c at once
+  CHECK(result.exit == 5);  // %a, %b and %c are live together
   CHECK(contains(result.err,
                  "grew at the peak: %a (u8[4096], temporary, layers.0): 4.00 KiB (4096 B), live from %a to %d, before "
                  "from %a to %b; the peak moved from %b to %c"));
@@ -318,7 +320,7 @@ TEST_CASE("cli mem --max-growth: nodes numbered anew are found by what they are"
   const CliResult result = steps.mem({"--baseline", steps.base, "--max-growth", "0%"});
   CHECK(result.exit == 5);
   CHECK(contains(result.err, "grew at the peak: %b (u8[4104], temporary, layers.0): 4.00 KiB (4096 B) -> 4.01 KiB "));
-  CHECK(contains(result.err, "(4104 B)\n"));  // neither another storage nor another place
+  CHECK(contains(result.err, "(4104 B)\n"));  // names no other storage and no other place
 }
 
 TEST_CASE("cli mem --baseline: several files, several graphs, two devices, each against its own") {
@@ -359,8 +361,8 @@ TEST_CASE("cli mem: a limit on sizes that are not known is no answer, unless it 
   steps.write(std::string(kSymbolicGraph));
   CHECK(steps.mem({"--budget", "1GiB"}).exit == 8);
   CHECK(steps.mem({"--budget", "1GiB", "--symbol", "s0=16"}).exit == 0);
-  CHECK(steps.mem({"--budget", "127", "--symbol", "s0=16"}).exit == 5);
-  CHECK(steps.mem({"--budget", "128", "--symbol", "s0=16"}).exit == 0);
+  CHECK(steps.mem({"--budget", "127B", "--symbol", "s0=16"}).exit == 5);
+  CHECK(steps.mem({"--budget", "128B", "--symbol", "s0=16"}).exit == 0);
   CHECK(steps.mem({"--baseline", steps.base, "--update-baseline"}).exit == 0);
   const CliResult result = steps.mem({"--baseline", steps.base, "--max-growth", "1%"});
   CHECK(result.exit == 8);
@@ -379,7 +381,7 @@ TEST_CASE("cli mem --json: the envelope of a broken limit holds the error beside
   CHECK(contains(envelope["errors"][0]["message"].get<std::string>(), "is above the budget of 1.00 GiB"));
   CHECK(contains(envelope["errors"][1]["message"].get<std::string>(), "grew at the peak: %mid ("));
   CHECK(envelope["result"]["files"][0]["graphs"][0]["devices"][0]["node"] == "y");
-  CHECK_FALSE(contains(result.out, "\"others\""));  // of baselines alone
+  CHECK_FALSE(contains(result.out, "\"others\""));  // only baselines have it
 }
 
 TEST_CASE("cli mem --json: the same bytes 20 times, with every option") {
@@ -414,9 +416,9 @@ TEST_CASE("cli mem --max-growth: a run that newly runs out of memory breaks each
   };
   const CliResult result = with("reserved=100%");
   CHECK(result.exit == 5);
-  CHECK(contains(result.err, "cuda:0 does not fit in 1.07 GiB: at %mid"));
+  CHECK(contains(result.err, "cuda:0 does not fit in 1.07 GiB: %mid requests "));
   CHECK(with("ideal=100%").exit == 0);
-  // The other way round the baseline is the one that says nothing.
+  // Now memory runs out for the baseline.
   steps.bless(small);
   steps.write(step("1000000"));
   CHECK(contains(with("reserved=100%").err, "memory ran out when the baseline was made"));
@@ -428,7 +430,7 @@ TEST_CASE("cli mem --max-growth: compared exactly") {
   steps.bless();
   const auto grown = [&](int64_t percent, int64_t more) {
     const int64_t ideal = (int64_t{1} << 30) + 1000000 + 1024;
-    const int64_t most = ideal * percent / 100;  // beyond what is whole, the limit lies between two bytes
+    const int64_t most = ideal * percent / 100;  // the limit, rounded down to a whole byte
     steps.write(step(std::to_string(1000000 + most + more)));
     return steps.mem({"--baseline", steps.base, "--max-growth", std::to_string(percent) + "%"}).exit;
   };
@@ -445,8 +447,8 @@ TEST_CASE("cli mem --must-fit: what the device has, to the last segment") {
   const auto exit_with = [&](const std::string& bytes) {
     return steps.mem({"--must-fit", "--device-memory", bytes}).exit;
   };
-  CHECK(exit_with("1075838976") == 0);  // the reserved peak
-  CHECK(exit_with("1075838975") == 5);
+  CHECK(exit_with("1075838976B") == 0);  // the reserved peak
+  CHECK(exit_with("1075838975B") == 5);
   CHECK(steps.mem({"--must-fit"}).exit == 2);
   CHECK(steps.mem({"--must-fit", "--device", "h100"}).exit == 0);
 }
@@ -455,16 +457,16 @@ TEST_CASE("cli mem --device-memory: sizes that no device has are refused") {
   const Steps steps;
   const auto exit_with = [&](const std::string& bytes) { return steps.mem({"--device-memory", bytes}).exit; };
   CHECK(exit_with("1024TiB") == 0);
-  CHECK(exit_with("1125899906842625") == 2);  // one byte more
+  CHECK(exit_with("1125899906842625B") == 2);  // one byte more
   CHECK(exit_with("80808080GiB") == 2);
-  CHECK(exit_with("1048576") == 0);
+  CHECK(exit_with("1048576B") == 0);
   CHECK(exit_with("1048575") == 2);
   CHECK(exit_with("1048575B") == 0);
   CHECK(exit_with("80 B") == 0);
   const CliResult result = steps.mem({"--device-memory", "80"});
   CHECK(result.exit == 2);
   CHECK(contains(result.err, "FX0204"));
-  CHECK(contains(result.err, "80GiB"));
+  CHECK(contains(result.err, "80 GiB"));
 }
 
 TEST_CASE("cli mem --device: a profile whose device has more memory than there are addresses sets no limit") {
@@ -506,7 +508,7 @@ TEST_CASE("cli mem --baseline: files of one name are told by their folders, as f
   CHECK(mem({paths[1]}, gate).exit == 0);
   write_text(paths[1], step("2000001"));
   CHECK(mem({paths[0], paths[1]}, gate).exit == 5);
-  // One that is measured anew leaves the others as they are.
+  // Updating one file leaves the others unchanged.
   const nlohmann::json before = nlohmann::json::parse(read_text(steps.base));
   REQUIRE(mem({paths[1]}, {"--update-baseline"}).exit == 0);
   const nlohmann::json after = nlohmann::json::parse(read_text(steps.base));
@@ -528,7 +530,7 @@ TEST_CASE("cli mem --baseline: a baseline that knows files by their names alone 
   CHECK(contains(read_text(steps.base), "\"file\": \"one.fxg\""));
   CHECK(run_fxopt({"mem", one, two, "--baseline", steps.base, "--max-growth", "0%"}).exit == 0);
   CHECK(run_fxopt({"mem", twin, two, "--baseline", steps.base, "--max-growth", "0%"}).exit == 0);
-  // Two files that the one name may mean: neither is taken for it.
+  // Two files match the name, so neither is compared with it.
   const CliResult both = run_fxopt({"mem", one, twin, two, "--baseline", steps.base, "--max-growth", "0%"});
   CHECK(both.exit == 3);
   CHECK(contains(both.err, "does not have this graph"));
@@ -563,7 +565,7 @@ TEST_CASE("cli mem --max-growth: growth as fields, with the storages that grew")
   CHECK(growth[1]["grew"][0]["after_bytes"] == 1100000);
 }
 
-// Two layers with four saved values of 64 MiB each, which backward reads and which can be made again.
+// Two layers, each with four values of 64 MiB that backward uses and that can be recomputed.
 const std::string kSaves = [] {
   std::string text =
       "graph @main {\n  %x: f32[16777216]@cuda:0 = placeholder()\n  %w: f32[16777216]@cuda:0 = placeholder()\n";
@@ -600,8 +602,8 @@ TEST_CASE("cli mem: the verdict first, and what makes it fit") {
   CHECK(steps.mem({"--device-memory", "1GiB"}).out.starts_with("fits in 1.00 GiB, "));
   const int64_t reserved = roomy["allocator"][0]["reserved"]["peak_bytes"];
   CHECK(roomy["fit"]["spare_bytes"] == (int64_t{1} << 30) - reserved);
-  CHECK(device(std::to_string(reserved))["fit"]["fits"] == true);
-  const nlohmann::json tight = device(std::to_string(reserved - 1));
+  CHECK(device(std::to_string(reserved) + "B")["fit"]["fits"] == true);
+  const nlohmann::json tight = device(std::to_string(reserved - 1) + "B");
   CHECK(tight["fit"]["fits"] == false);
   CHECK(tight["fit"]["step"] == 1);
   CHECK(tight["fit"]["asked_bytes"] == 64 << 20);
@@ -611,17 +613,17 @@ TEST_CASE("cli mem: the verdict first, and what makes it fit") {
   CHECK(advice["pipeline"].get<std::string>() ==
         "sac{policy=per-op,recompute-every=0},remat");  // the cheapest is enough
   CHECK(advice["flops_after"].get<int64_t>() >= advice["flops_before"].get<int64_t>());
-  // It is what that pipeline gives.
+  // The pipeline reaches the peak that the advice predicts.
   const std::string after = steps.folder / "after.fxg";
   REQUIRE(run_fxopt({"opt", steps.path, "-o", after, "--passes", advice["pipeline"]}).exit == 0);
   const nlohmann::json then =
       run_fxopt({"mem", after, "--json"}).json()["result"]["files"][0]["graphs"][0]["devices"][0];
   CHECK(then["allocator"][0]["reserved"]["peak_bytes"] == advice["after_bytes"]);
-  const CliResult gate = steps.mem({"--device-memory", std::to_string(reserved - 1), "--must-fit"});
+  const CliResult gate = steps.mem({"--device-memory", std::to_string(reserved - 1) + "B", "--must-fit"});
   CHECK(gate.exit == 5);
   CHECK(gate.out.starts_with("does not fit in "));
   CHECK(contains(gate.err, "sac{policy=per-op,recompute-every=0},remat"));
-  // Too little for any policy: the lowest peak that was reached.
+  // Too little memory for any policy: the advice has the lowest peak that was reached.
   const nlohmann::json hopeless = device("130MiB")["advice"];
   REQUIRE(hopeless.is_object());
   CHECK(hopeless["holds"] == false);
@@ -633,7 +635,7 @@ TEST_CASE("cli mem --budget: what keeps it") {
   const Steps steps;
   steps.write(kSaves);
   const auto advice = [&](int64_t budget) {
-    return steps.mem({"--budget", std::to_string(budget), "--json"})
+    return steps.mem({"--budget", std::to_string(budget) + "B", "--json"})
         .json()["result"]["files"][0]["graphs"][0]["devices"][0]["advice"];
   };
   const nlohmann::json first = advice(1);

@@ -1,4 +1,5 @@
-// Help is complete: every command, pass, code and topic; completion offers them all; the text is as blessed.
+// Help covers every command, pass, code and topic. Completion offers them all. The text equals its
+// snapshot.
 
 #include <algorithm>
 #include <cstdlib>
@@ -49,7 +50,7 @@ TEST_CASE("cli help: every command, pass and topic") {
 TEST_CASE("cli help: the exit codes are those of the contract") {
   const std::string text = run_fxopt({"help", "exit-codes"}).out;
   for (int code = 0; code <= 10; ++code) {
-    const size_t line = ("\n" + text).find("\n" + std::to_string(code) + " ");
+    const size_t line = text.find("  " + std::to_string(code) + " ");
     REQUIRE(line != std::string::npos);
     const bool is_used =
         code == 0 || std::any_of(error_table().begin(), error_table().end(),
@@ -84,7 +85,7 @@ TEST_CASE("cli suggests nothing far-fetched") {
   }
 }
 
-// The words that can stand at the end of a line, one space behind each.
+// The completions of a command line, each followed by a space.
 std::string offered(std::vector<std::string> words) {
   words.insert(words.begin(), "__complete");
   const CliResult result = run_fxopt(words);
@@ -157,11 +158,11 @@ TEST_CASE("cli completion for bash completes") {
   CHECK(complete("o", 1) == "opt\n");
   CHECK(complete("opt x --passes cse,rema", 4) == "cse,remat\n");
   CHECK(complete("opt --report /", 3) == "\n");
-  CHECK(complete("mem x", 2) == "\n");  // paths are the shell's own
+  CHECK(complete("mem x", 2) == "\n");  // the shell completes paths
 }
 #endif
 
-// tests/cli/snapshots/help.txt; FXOPT_BLESS=1 writes it anew.
+// The snapshot is tests/cli/snapshots/help.txt. FXOPT_BLESS=1 rewrites it.
 TEST_CASE("cli help is as blessed") {
   std::string text = run_fxopt({"help"}).out;
   for (const Command& command : commands()) text += "\n" + run_fxopt({std::string(command.name), "--help"}).out;

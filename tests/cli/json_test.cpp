@@ -1,4 +1,5 @@
-// The envelope of --json: the same keys on success and on failure, alone on standard output, equal for equal calls.
+// The envelope of --json has the same keys on success and on failure, is alone on standard output,
+// and is equal for equal calls.
 
 #include "tests/catch.h"
 #include "tests/cli/run.h"
@@ -42,10 +43,10 @@ TEST_CASE("cli json: success and failure of every command") {
   const std::vector<Line> lines = {
       {{"opt", good, "-o", folder / "o.pb", "--json"}, "opt", 0},
       {{"opt", bad, "-o", folder / "o.pb", "--json"}, "opt", 3},
-      {{"opt", good, "--json"}, "opt", 2},  // two products for one standard output
+      {{"opt", good, "--json"}, "opt", 2},  // two outputs on one standard output
       {{"opt", good, "--pases", "cse", "--json"}, "opt", 2},
       {{"mem", good, "--json"}, "mem", 0},
-      {{"mem", good, "--json", "--budget", "1"}, "mem", 5},
+      {{"mem", good, "--json", "--budget", "1B"}, "mem", 5},
       {{"verify", good, "--json"}, "verify", 0},
       {{"verify", bad, "--json"}, "verify", 4},
       {{"show", good, "--json"}, "show", 0},
@@ -135,7 +136,7 @@ TEST_CASE("cli json: opt says what each pass did, and seconds only with --timing
   CHECK(with_times["passes"][0]["seconds"].is_number());
   CHECK(with_times["passes"][0]["check_seconds"].is_number());
   CHECK(with_times["seconds"]["load"].is_number());
-  CHECK(with_times["analyses"]["storages"] == 2);  // before cse, which changed something, and after it
+  CHECK(with_times["analyses"]["storages"] == 2);  // before and after cse, which changed the graph
 }
 
 TEST_CASE("cli json: names that are not UTF-8 do not break it") {

@@ -1,4 +1,4 @@
-// Marks (ap_must_save) on the way a user takes: the recipe of README.md, `fxopt tags`, --strict-tags.
+// Marks (ap_must_save) as users meet them: `fxopt tags` and --strict-tags.
 
 #include <sstream>
 
@@ -11,7 +11,7 @@
 namespace fxopt {
 namespace {
 
-// %m is marked, %r is to be recomputed; backward reads both.
+// %m is marked, %r is tagged for recomputation, and backward uses both.
 constexpr const char* kJoint = R"(fxg 0
 graph @main {kind=joint, num_forward_outputs=1} {
   %x: f32[4] = placeholder()
@@ -25,7 +25,7 @@ graph @main {kind=joint, num_forward_outputs=1} {
 }
 )";
 
-// A program that is not ours erased %m, and wrote down that its mark is gone.
+// Another program erased %m and recorded that its mark is gone.
 constexpr const char* kLostMark = R"(fxg 0
 graph @main {
   %x: f32[4] = placeholder()
@@ -39,55 +39,6 @@ nlohmann::json tags_of(std::vector<std::string> files) {
   files.insert(files.begin(), "tags");
   files.push_back("--json");
   return run_fxopt(files).json()["result"]["files"][0];
-}
-
-std::vector<std::string> words_of(const std::string& command) {
-  std::vector<std::string> words;
-  std::string word;
-  bool quoted = false;
-  for (const char c : command + " ") {
-    if (c == '\'') {
-      quoted = !quoted;
-    } else if (c != ' ' || quoted) {
-      word += c;
-    } else if (!word.empty()) {
-      words.push_back(std::move(word));
-      word.clear();
-    }
-  }
-  return words;
-}
-
-// The first block of the section: commands after '$ ', and below a command a line that it prints. Returns the commands that ran.
-int run_block(const std::string& section, const TempFolder& folder) {
-  const std::string readme = read_text(std::string(FXOPT_SOURCE_DIR "/README.md"));
-  const size_t begin = readme.find("```\n", readme.find("\n## " + section + "\n")) + 4;
-  std::istringstream lines(readme.substr(begin, readme.find("```\n", begin) - begin));
-  CliResult last;
-  int count = 0;
-  for (std::string line; std::getline(lines, line);) {
-    INFO(line);
-    if (!line.starts_with("$ fxopt ")) {
-      CHECK(contains(last.out, line.substr(line.find(':'))));
-      continue;
-    }
-    std::vector<std::string> words = words_of(line.substr(8, line.find(" | ") - 8));
-    for (std::string& word : words) {
-      if (word.starts_with("testdata/"))
-        word = std::string(FXOPT_SOURCE_DIR "/") + word;
-      else if (word.ends_with(".pb"))
-        word = folder / word;
-    }
-    last = run_fxopt(words);
-    CHECK(last.exit == 0);
-    ++count;
-  }
-  return count;
-}
-
-TEST_CASE("the recipe of 'Two compilations' in README.md runs and prints what it shows", "[cli]") {
-  const TempFolder folder;
-  CHECK(run_block("Two compilations", folder) == 4);
 }
 
 TEST_CASE("cli tags: a mark is listed, and counted apart from tags", "[cli]") {

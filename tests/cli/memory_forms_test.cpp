@@ -1,4 +1,4 @@
-// The forms of the memory report besides text and JSON: Markdown, a page, a trace.
+// The forms of the memory report besides text and JSON: Markdown, an HTML page and a trace.
 
 #include <algorithm>
 #include <cstdlib>
@@ -27,7 +27,7 @@ std::string step_file(const std::string& middle) {
          "{module_path=\"layers.1.mlp\"}\n  return %y\n}\n";
 }
 
-// The inverse of encode_differences(), from its description.
+// The inverse of encode_differences(), written from its description.
 std::vector<int64_t> decode(const std::string& text) {
   std::vector<int64_t> values;
   std::istringstream words(text);
@@ -60,7 +60,7 @@ struct Forms {
   }
 };
 
-// The counters of a name at a time: the last that were written until then.
+// The counters called `name` that were written last at `time` or before.
 Json counters_at(const Json& trace, const std::string& name, int64_t time) {
   Json values;
   for (const Json& event : trace["traceEvents"]) {
@@ -69,7 +69,7 @@ Json counters_at(const Json& trace, const std::string& name, int64_t time) {
   return values;
 }
 
-// Without the temporary folder's name.
+// Replaces the file's path by its name, without the temporary folder.
 std::string shown(std::string text, const Forms& forms) {
   for (size_t at = text.find(forms.path); at != std::string::npos; at = text.find(forms.path)) {
     text.replace(at, forms.path.size(), "step.fxg");
@@ -125,7 +125,7 @@ TEST_CASE("cli mem --html: the data are those of the JSON, and the curves peak w
   REQUIRE(result.exit == 0);
   const Json data = data_of(read_text(forms.html)), &report = data["reports"][0], &memory = report["memory"];
   Json graph = result.json()["result"]["files"][0]["graphs"][0];
-  CHECK(graph["growth"].empty());  // a report does not contain what the call compares
+  CHECK(graph["growth"].empty());  // the page has no comparison with a baseline
   graph.erase("growth");
   CHECK(memory == graph);
   CHECK(data["options"] == result.json()["result"]["options"]);
@@ -304,10 +304,11 @@ TEST_CASE("cli mem: forms say first what was not measured, and no old one stays"
   CHECK(contains(text, "### Not measured: `" + bad + "`\n\n- `FX03"));
   CHECK(text.find("Limits hold") > text.rfind("Not measured"));
   CHECK(data_of(read_text(forms.html))["failures"].size() == 2);
-  CHECK(with({bad}) == 3);  // nothing else
+  CHECK(with({bad}) == 3);  // the only input
   CHECK(read_text(forms.markdown).starts_with("### Not measured: "));
   CHECK(data_of(read_text(forms.html))["reports"].empty());
-  CHECK(with({forms.path, "--baseline", missing, "--max-growth", "1%"}) == 10);  // before anything is measured
+  // Fails before anything is measured.
+  CHECK(with({forms.path, "--baseline", missing, "--max-growth", "1%"}) == 10);
   CHECK(read_text(forms.markdown).starts_with("### Not measured: `" + forms.path + "`"));
   CHECK(with({forms.path}) == 0);
   CHECK_FALSE(contains(read_text(forms.markdown), "Not measured"));

@@ -1,4 +1,4 @@
-// Pickles: the bytes that Python's pickle loads, with no more opcodes than the viewer of memory snapshots knows.
+// Pickles that Python loads and that use no opcode unknown to the viewer of memory snapshots.
 
 #include "cli/print/pickle.h"
 

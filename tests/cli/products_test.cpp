@@ -1,4 +1,4 @@
-// No product is lost: none is written over another one or over an input, and none goes to a stream that is closed.
+// No output is lost: none overwrites another output or an input, and none goes to a closed stream.
 
 #include <cstdlib>
 #include <filesystem>
@@ -49,7 +49,7 @@ TEST_CASE("cli: every command tells of a standard output that takes nothing") {
     CAPTURE(line);
     CHECK(run_cli(line, {full, err}) == 10);
     CHECK(contains(err.str(), "error[FX1003]"));
-    CHECK(err.str().find("FX1003") == err.str().rfind("FX1003"));  // told once
+    CHECK(err.str().find("FX1003") == err.str().rfind("FX1003"));  // reported once
   }
   CHECK(nlohmann::json::parse(read_text(files / "e.json"))["exit"] == 10);
 }

@@ -1,4 +1,4 @@
-// `fxopt ranks`: what it prints, its exit codes, and what it says it did not look at.
+// `fxopt ranks`: its output, its exit codes, and its notes about skipped checks.
 
 #include <nlohmann/json.hpp>
 
@@ -9,7 +9,7 @@
 namespace fxopt {
 namespace {
 
-// A graph of two all-reduces on two groups of both ranks, in this order.
+// A graph with two all-reduces, in this order, on two groups of both ranks.
 std::string two_calls(const std::string& rank, const std::string& first, const std::string& second) {
   std::string text =
       "fxg 0\n" + rank + "process_group {uid=\"g\", ranks=[0, 1]}\nprocess_group {uid=\"h\", ranks=[0, 1]}\n";
@@ -64,7 +64,7 @@ TEST_CASE("cli ranks: what is not looked at is said") {
   CHECK(alone.err.find("warning[without-file]: 1 rank of these groups without a file: 1") != std::string::npos);
   const CliResult unsaid = run_fxopt({"ranks", files.zero, files.unsaid});
   CHECK(unsaid.exit == 0);
-  CHECK(unsaid.err.find("warning[rank-by-place]: 1 file of 2 do not say which rank they are of") != std::string::npos);
+  CHECK(unsaid.err.find("warning[rank-by-place]: 1 file of 2 without a recorded rank") != std::string::npos);
 }
 
 TEST_CASE("cli ranks: two files of one rank are refused") {

@@ -1,4 +1,4 @@
-// fxopt reduce as a command: judges that are programs, ways they end, what is written and said.
+// The command `fxopt reduce`: programs as judges, the ways they end, and the output of the command.
 
 #include <cstdlib>
 #include <filesystem>
@@ -14,7 +14,7 @@
 namespace fxopt {
 namespace {
 
-// A chain of 40 nodes in two layers; %bad is what judges look for.
+// A chain of 40 nodes in two layers. Judges look for %bad.
 std::string chain() {
   std::string text = "fxg 0\ngraph @chain {\n  %x: f32[4] = placeholder()\n";
   std::string last = "x";
@@ -57,7 +57,7 @@ TEST_CASE("cli reduce: what a command looks for is what is left") {
   CHECK(read_text(setting.out) == kOnlyBad);
   CHECK(contains(result.err, "reduced 42 nodes to 3 in "));
   CHECK(contains(result.err, "exit status 0"));
-  CHECK_FALSE(contains(result.err, "\r"));  // progress is for terminals
+  CHECK_FALSE(contains(result.err, "\r"));  // progress appears only on terminals
   CHECK(setting.folder.num_entries() == 2);
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("cli reduce: the exit status of IN decides, or the one that --exit nam
     CHECK(setting.reduce(options, seven).exit == 0);
     CHECK(read_text(setting.out) == kOnlyBad);
   }
-  // 8 is nonzero, too.
+  // Exit status 8 is nonzero as well.
   CHECK(setting.reduce({"--exit", "nonzero"}, seven).exit == 0);
   CHECK(read_text(setting.out) == "fxg 0\ngraph @chain {\n  return ()\n}\n");
 }
@@ -135,14 +135,15 @@ TEST_CASE("cli reduce: a run that takes too long is ended, with what it started"
       setting.reduce({"--timeout", "1"}, {"sh", "-c", "(sleep 2; touch '" + marker + "') & sleep 60"});
   CHECK(refused.exit == 2);
   CHECK(contains(refused.err, "does not end within 1 s"));
-  // 60 runs of a second would take a minute: most candidates of this graph of three nodes end at once.
+  // 60 runs of a second each would take a minute, but most candidates of this graph of three nodes
+  // end at once.
   write_text(setting.in, kOnlyBad);
   const CliResult hangs =
       setting.reduce({"--timeout", "1", "--exit", "timeout"}, {"sh", "-c", "grep -q aten.cos {} && sleep 60; exit 0"});
   CHECK(hangs.exit == 0);
   CHECK(contains(hangs.err, "timeout"));
   CHECK(contains(read_text(setting.out), "aten.cos"));
-  CHECK_FALSE(std::filesystem::exists(marker));  // the sleeping child of the first command is gone
+  CHECK_FALSE(std::filesystem::exists(marker));  // killed with the first command
 }
 
 TEST_CASE("cli reduce: --max-runs keeps the smallest graph so far") {
@@ -218,12 +219,12 @@ TEST_CASE("cli reduce: slips on the command line") {
   CHECK(contains(run_fxopt({"reduce", setting.in}).err, "needs a command after '--'"));
   CHECK(contains(setting.reduce({"--exit", "256"}, judge).err, "--exit does not take '256'"));
   CHECK(contains(setting.reduce({"--exit", "crash"}, judge).err, "--exit does not take 'crash'"));
-  CHECK(contains(setting.reduce({"--passes", "cse"}, judge).err, "does not read"));
+  CHECK(contains(setting.reduce({"--passes", "cse"}, judge).err, "does not use"));
   CHECK(contains(setting.reduce({}, {"true", "{passes}"}).err, "no pipeline is given"));
   CHECK(contains(setting.reduce({"--passes", "cze"}, {"true", "{passes}"}).err, "there is no pass 'cze'"));
   CHECK(contains(run_fxopt({"reduce", setting.in, "grep", "-q", "x"}).err, "fxopt reduce has no option '-q'"));
   CHECK_FALSE(std::filesystem::exists(setting.out));
-  // Options and empty arguments after "--" are COMMAND's own.
+  // Options and blank arguments after "--" belong to COMMAND.
   CHECK(setting
             .reduce({}, {"sh", "-c", "test \"$1\" = ' ' && test \"$2\" = --json && grep -q aten.cos {}", "-", " ",
                          "--json"})
@@ -246,7 +247,7 @@ graph @g {kind=forward} {
   return (%t, %s)
 }
 )");
-  // "Wrong" is here that an add reads one value twice.
+  // A result is wrong here if an add has the same operand twice.
   const std::string judge = std::string(FXOPT_BINARY) + " opt {} --passes \"{passes}\" | grep -q 'add.Tensor(%a, %a)'";
   const CliResult result = setting.reduce(
       {"--passes", "canonicalize,infer-phase,cse{across-phases=true},remat,dce", "--json"}, {"sh", "-c", judge});
@@ -262,7 +263,7 @@ TEST_CASE("cli reduce: a signal ends it, with the smallest graph so far and no t
   const Setting setting;
   const std::string temporary = setting.folder / "tmp";
   std::filesystem::create_directory(temporary);
-  // The tenth run asks fxopt, its parent, to end.
+  // The tenth run interrupts fxopt, its parent.
   const std::string count = setting.folder / "count";
   write_text(setting.folder / "judge.sh", "echo run >> '" + count + "'\n[ $(wc -l < '" + count +
                                               "') -eq 10 ] && kill -INT $PPID && sleep 30\ngrep -q aten.cos \"$1\"\n");
@@ -271,7 +272,7 @@ TEST_CASE("cli reduce: a signal ends it, with the smallest graph so far and no t
                            (setting.folder / "err") + "'; echo $? > '" + (setting.folder / "status") + "'";
   write_text(setting.folder / "run.sh", line);
   REQUIRE(std::system(("sh '" + (setting.folder / "run.sh") + "'").c_str()) == 0);
-  CHECK(read_text(setting.folder / "status") == "130\n");  // as shells write an end by SIGINT
+  CHECK(read_text(setting.folder / "status") == "130\n");  // as shells report SIGINT
   CHECK(contains(read_text(setting.folder / "err"), "interrupted"));
   CHECK(contains(read_text(setting.out), "aten.cos"));
   CHECK(read_text(setting.out).size() < chain().size());

@@ -1,4 +1,4 @@
-// What the commands say of a graph.
+// Reports of the commands about a graph.
 
 #include "tests/catch.h"
 #include "tests/cli/run.h"
@@ -51,7 +51,8 @@ TEST_CASE("cli mem --input-lifetime boxed: an input ends at its last use") {
   CHECK(graph["peak_bytes"] == 12288);
 }
 
-// A collective's input of 20 MiB that nobody else reads, while another 20 MiB are made and go.
+// The collective is the only consumer of its input of 20 MiB. Meanwhile another 20 MiB are
+// allocated and freed.
 constexpr std::string_view kGathered = R"(process_group {uid="0", ranks=[0, 1]}
 graph @main {
   %p: f32[5242880]@cuda:0 = placeholder() {input={role=input}}
@@ -78,10 +79,11 @@ TEST_CASE("cli mem --comm-lifetime: what collectives hold is allocated, or only 
   CHECK(recorded["options"]["comm_lifetime"] == "record_stream");
   nlohmann::json expected = wait["files"][0]["graphs"][0];
   for (nlohmann::json& row : expected["devices"][0]["allocator"]) {
-    CHECK(row["allocated"]["peak_bytes"] == 100 * 1048576);  // p, x, all, y at %y
+    CHECK(row["allocated"]["peak_bytes"] == 100 * 1048576);  // p, x, all and y at %y
     row["allocated"] = {{"peak_bytes", 80 * 1048576}, {"node", "all"}};
   }
-  CHECK(recorded["files"][0]["graphs"][0] == expected);  // ideal, requested, active, reserved are what they were
+  // The ideal, requested, active and reserved peaks are unchanged.
+  CHECK(recorded["files"][0]["graphs"][0] == expected);
   CHECK(contains(run_fxopt({"mem", path, "--comm-lifetime", "record_stream"}).out, "allocated    80.00 MiB"));
 
   const CliResult slip = run_fxopt({"mem", path, "--comm-lifetime", "stream"});
@@ -98,7 +100,7 @@ TEST_CASE("cli opt --report: to standard error, the graph alone on standard outp
   CHECK(contains(result.err, "-25.0 %"));
   CHECK(contains(result.err, "merged=1"));
   CHECK(contains(result.err, "aten.neg.default  2  1  -1"));
-  CHECK_FALSE(contains(result.err, " s\n"));  // no times unless asked for
+  CHECK_FALSE(contains(result.err, " s\n"));  // times only with --timing
 
   const CliResult filed = run_fxopt({"opt", file.path, "--passes", "cse", "--report=" + (file.folder / "r.txt")});
   CHECK(filed.err.empty());
@@ -169,7 +171,7 @@ TEST_CASE("cli opt: a pipeline gives the same bytes as its pieces") {
 
 TEST_CASE("cli show: the whole, a node with its neighbours, a filter, a summary") {
   const TwinsFile file;
-  CHECK(run_fxopt({"show", file.path}).out == kTwins);
+  CHECK(run_fxopt({"show", file.path, "--full"}).out == kTwins);
   const std::string node = run_fxopt({"show", file.path, "--node", "a"}).out;
   CHECK(run_fxopt({"show", file.path, "--node", "%a"}).out == node);
   CHECK(node.starts_with("%a: f32[1024]"));
@@ -178,7 +180,8 @@ TEST_CASE("cli show: the whole, a node with its neighbours, a filter, a summary"
   const std::string below = run_fxopt({"show", file.path, "--module", "layers.1"}).out;
   CHECK(contains(below, "%b: "));
   CHECK_FALSE(contains(below, "%a: "));
-  CHECK(run_fxopt({"show", file.path, "--module", "layer"}).out.empty());  // parts of a path, not characters
+  // --module matches whole components of a path.
+  CHECK(run_fxopt({"show", file.path, "--module", "layer"}).out.empty());
 
   const nlohmann::json summary =
       run_fxopt({"show", file.path, "--summary", "--json"}).json()["result"]["files"][0]["graphs"][0];
@@ -209,7 +212,8 @@ TEST_CASE("cli show --phase: as mem names it, stored or not") {
   const nlohmann::json top = run_fxopt({"mem", file.path, "--json"}).json()["result"]["files"][0]["graphs"][0];
   CHECK(top["devices"][0]["top"][3]["phase"] == node["phase"]);
   write_text(file.path, kOutOfOrder);
-  CHECK(contains(run_fxopt({"show", file.path, "--phase", "unspecified"}).out, "%b: "));  // broken: as stored
+  // A broken graph is shown as stored.
+  CHECK(contains(run_fxopt({"show", file.path, "--phase", "unspecified"}).out, "%b: "));
 }
 
 TEST_CASE("cli: names of graphs with and without '@', lines of several graphs with theirs") {
@@ -261,7 +265,7 @@ TEST_CASE("cli escapes control characters of names") {
              "fxg 0\ngraph @\"\\x1b[31m\" {\n  %x: f32[4] = placeholder()\n"
              "  %a: f32[4] = aten.neg.default(%x) {module_path=\"\\x1b[2J\"}\n  return (%a,)\n}\n");
   for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
-           {"mem", path}, {"show", path, "--summary"}, {"opt", path, "--report"}, {"mem", path, "--budget", "1"}}) {
+           {"mem", path}, {"show", path, "--summary"}, {"opt", path, "--report"}, {"mem", path, "--budget", "1B"}}) {
     const CliResult result = run_fxopt(args);
     CAPTURE(args, result.err);
     CHECK((result.exit == 0 || result.exit == 5));
@@ -309,7 +313,8 @@ graph @main.subgraph_ag {kind=subgraph, owner="main"} {
   CHECK(read_text(again) == read_text(lowered));
   CHECK(run_fxopt({"convert", path, "--lower-control-deps", "--raise-control-deps"}).exit == 2);
 
-  // The gathered buffer is communication, and its input is held until the wait: hidden in a body, neither shows.
+  // The gathered buffer counts as communication, and its input is held until the wait. The report
+  // would show neither if the gather stayed hidden in a body.
   const nlohmann::json device =
       run_fxopt({"mem", path, "--json"}).json()["result"]["files"][0]["graphs"][0]["devices"][0];
   CHECK(device["by_class"][1]["name"] == "communication");
@@ -332,7 +337,8 @@ graph @main {kind=inference} {
   return (%w, %v)
 }
 )");
-  // Two results of 768 B; a buffer of 384 B for what is sent; and of what lies in one buffer the copies.
+  // Two results of 768 B in total, a send buffer of 384 B, and 768 B of copies out of a common
+  // result buffer.
   struct Form {
     const char* name;
     int bytes, storages;
@@ -352,10 +358,10 @@ graph @main {kind=inference} {
     CHECK(bucket["bytes"] == form.bytes);
     CHECK(bucket["storages"] == form.storages);
     const std::string text = run_fxopt({"mem", bucketed}).out;
-    CHECK(contains(text, "1 collective of several tensors (2 in all): buffers, results and copies "));
+    CHECK(contains(text, "1 collective of several tensors (2 in total): buffers, results and copies "));
     CHECK(contains(text, std::to_string(form.bytes) + " B"));
   }
-  // Neither one of one tensor, nor what is put together and not cut apart again.
+  // Collectives of one tensor are not counted.
   CHECK_FALSE(contains(run_fxopt({"mem", path}).out, "several tensors"));
 }
 

@@ -1,4 +1,4 @@
-// What becomes of a mistake of ours: a reproducer, its place in the message, exit code 1.
+// Internal errors: the reproducer, its path in the message, and exit code 1.
 
 #include "cli/reproducer.h"
 
@@ -32,7 +32,7 @@ class InFolder {
   std::filesystem::path before_;
 };
 
-// cse, then `second` under the name of dce.
+// cse, then `second` in place of dce.
 Pipeline cse_then(PassRun<Graph> second) {
   Result<Pipeline> pipeline = parse_pipeline("cse,dce");
   REQUIRE(pipeline.ok());
@@ -55,7 +55,7 @@ std::string only_file(const TempFolder& folder) {
   return std::filesystem::directory_iterator(folder / "")->path().string();
 }
 
-// The twins after cse.
+// kTwins after cse.
 std::string merged_text() {
   const Result<std::unique_ptr<Module>> module = parse_text(kTwins, "twins.fxg");
   REQUIRE(module.ok());
@@ -79,7 +79,7 @@ TEST_CASE("cli reproducer of a pass that fails a check") {
   CHECK(contains(error.hint, name));
   CHECK(name.starts_with("fxopt-reproducer-"));
 
-  // The graph before the failing pass, the rest of the pipeline, and the version.
+  // The file has the graph before the failing pass, the rest of the pipeline, and the version.
   const std::string text = read_text(path);
   CHECK(text.starts_with("# reproducer of fxopt 0.1.0\n"));
   CHECK(contains(text, "--passes 'dce'\n"));
@@ -87,7 +87,7 @@ TEST_CASE("cli reproducer of a pass that fails a check") {
   CHECK(contains(text, "fxopt reduce THIS-FILE -o reduced.fxg --passes 'dce'" + judge + "\n"));
   CHECK(contains(error.hint, "`fxopt reduce '" + name + "' -o reduced.fxg --passes 'dce'" + judge + "`"));
   CHECK(text.ends_with(merged_text()));
-  CHECK(run_fxopt({"opt", path, "--passes", "dce"}).exit == 0);  // here with the real dce
+  CHECK(run_fxopt({"opt", path, "--passes", "dce"}).exit == 0);  // the real dce succeeds
   run_and_fail(pipeline);
   CHECK(read_text(only_file(folder)) == text);  // same name, same bytes
 }

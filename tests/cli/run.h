@@ -20,7 +20,7 @@ struct CliResult {
   nlohmann::json json() const { return nlohmann::json::parse(out); }
 };
 
-// One command line, in this process.
+// Runs one command line in this process.
 inline CliResult run_fxopt(const std::vector<std::string>& args) {
   std::ostringstream out, err;
   CliResult result;
@@ -41,7 +41,7 @@ inline void write_text(const std::string& path, std::string_view text) {
 
 inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// Two equal nodes, one of them superfluous; 4 KiB each.
+// Two equal nodes of 4 KiB each. One is redundant.
 inline constexpr std::string_view kTwins =
     R"(fxg 0
 graph @twins {kind=forward} {
@@ -53,7 +53,7 @@ graph @twins {kind=forward} {
 }
 )";
 
-// Parses, but a node stands before its input.
+// Parses, but a node precedes its input.
 inline constexpr std::string_view kOutOfOrder =
     R"(fxg 0
 graph @broken {

@@ -1,4 +1,4 @@
-// fxopt show: which nodes options select.
+// fxopt show: options that select nodes.
 
 #include "tests/catch.h"
 #include "tests/cli/run.h"
@@ -26,7 +26,7 @@ struct ChainFile {
     more.insert(more.begin(), {"show", path});
     return run_fxopt(more);
   }
-  // The names that the lines of a node begin with.
+  // The names at the beginning of the lines.
   std::string names(const std::vector<std::string>& more) const {
     std::string names;
     std::istringstream lines(show(more).out);
@@ -51,7 +51,7 @@ TEST_CASE("cli show: several selections together select what all of them do") {
   CHECK(file.names({"--node", "b", "--depth", "1", "--phase", "forward"}) == "%a %b");
   CHECK(file.names({"--node", "b", "--depth", "1", "--phase", "forward", "--module", "m.p"}) == "%a");
   const std::string node = file.show({"--node", "b", "--phase", "forward"}).out;
-  CHECK(contains(node, "  inputs\n    %a: "));  // neighbours are shown whatever they are
+  CHECK(contains(node, "  inputs\n    %a: "));  // selections do not filter neighbours
   CHECK(contains(node, "  users\n    %c: "));
   const nlohmann::json list =
       file.show({"--node", "b", "--depth", "1", "--phase", "forward", "--json"}).json()["result"]["files"][0]["nodes"];
@@ -69,7 +69,7 @@ TEST_CASE("cli show: a selection that is empty says what it was, a name that is 
   const CliResult missing = file.show({"--node", "bb", "--node", "a", "--depth", "0"});
   CHECK(missing.exit == 2);
   CHECK(contains(missing.err, "there is no node 'bb'"));
-  CHECK(missing.out.starts_with("%a: "));  // the other one is there
+  CHECK(missing.out.starts_with("%a: "));  // the node that exists is shown
   CHECK(contains(file.show({"--graph", "mian"}).err, "did you mean 'main'?"));
   CHECK(contains(file.show({"--phase", "backwards"}).err, "did you mean 'backward'?"));
 }
@@ -78,9 +78,8 @@ TEST_CASE("cli show: options that need another one") {
   const ChainFile file;
   CHECK(file.show({"--depth", "1"}).exit == 2);
   CHECK(contains(file.show({"--depth", "1", "--phase", "forward"}).err, "give --node NAME"));
-  CHECK(contains(file.show({"--top", "3"}).err, "--top is about lists of --summary"));
-  CHECK(
-      contains(file.show({"--module-depth", "3", "--module", "m"}).err, "--module-depth is about lists of --summary"));
+  CHECK(contains(file.show({"--top", "3"}).err, "--top needs --summary"));
+  CHECK(contains(file.show({"--module-depth", "3", "--module", "m"}).err, "--module-depth needs --summary"));
   CHECK(file.show({"--summary", "--top", "20", "--module-depth", "1"}).exit == 0);
   CHECK(file.show({"--summary", "--dot"}).exit == 2);
   CHECK(file.show({"--node", "a", "--depth", "-1"}).exit == 2);
@@ -101,9 +100,9 @@ TEST_CASE("cli show --dependences: what nodes must follow, and how far they may 
   const CliResult all = run_fxopt({"show", path, "--dependences"});
   CHECK(all.exit == 0);
   CHECK(all.out == R"(%x: f32[4] = placeholder()
-    stays: its place is the graph's interface
+    may not move: part of the graph's interface
 %y: f32[4] = placeholder()
-    stays: its place is the graph's interface
+    may not move: part of the graph's interface
 %v: f32[4] = aten.alias.default(%x)
     follows %x (value)
     may move up to right after %y, down to right before %r
@@ -115,7 +114,7 @@ TEST_CASE("cli show --dependences: what nodes must follow, and how far they may 
     may not move
 return (%r,)
     follows %r (value)
-    stays: its place is the graph's interface
+    may not move: part of the graph's interface
 )");
   const CliResult one = run_fxopt({"show", path, "--dependences", "--node", "%w"});
   CHECK(one.out.starts_with("%w: "));
@@ -126,7 +125,7 @@ return (%r,)
   CHECK(row["follows"][1]["why"] == "storage");
   CHECK(row["followed_by"][0]["node"] == "output");
   CHECK(run_fxopt({"show", path, "--dependences", "--summary"}).exit == 2);
-  CHECK(contains(run_fxopt({"help", "dependences"}).out, "ranks that issue them in another order hang"));
+  CHECK(contains(run_fxopt({"help", "dependences"}).out, "Ranks that issue them in different orders hang"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// --step: several graphs, in one file or in several, as one step.
+// --step: several graphs, in one file or in several, form one step.
 #include <filesystem>
 
 #include "tests/catch.h"
@@ -20,7 +20,7 @@ TEST_CASE("cli step: mem measures two files as one step") {
   CHECK(files[0]["files"].size() == 2);
   REQUIRE(files[0]["graphs"].size() == 1);
   const nlohmann::json step = files[0]["graphs"][0];
-  CHECK(peak_of(step) == 92592);  // as scripts/peers/step_memory.py counts it in PyTorch
+  CHECK(peak_of(step) == 92592);  // as scripts/peers/step_memory.py measures in PyTorch
   REQUIRE(step["step"].size() == 2);
   CHECK(step["step"][1]["label"] == "backward");
   CHECK(step["step"][1]["from_outputs"] == 26);
@@ -48,7 +48,7 @@ TEST_CASE("cli step: one file with both graphs is the same step") {
   CHECK(peak_of(run_fxopt({"mem", "--step", whole, "--json"}).json()["result"]["files"][0]["graphs"][0]) == 92592);
   const CliResult apart = run_fxopt({"mem", whole, "--json=" + (folder / "apart.json")});
   CHECK(contains(apart.out, "@backward, cpu"));
-  CHECK(contains(apart.err, "2 runs of its graphs are one step; --step measures it as one"));
+  CHECK(contains(apart.err, "2 runs of its graphs form one step; --step measures them together"));
   const CliResult verified = run_fxopt({"verify", "--step", kForwardFile, kBackwardFile});
   CHECK(verified.exit == 0);
   CHECK(contains(verified.out, "step: ok, a step of 2 runs"));
@@ -58,7 +58,7 @@ TEST_CASE("cli step: one file with both graphs is the same step") {
   CHECK(diff.json()["result"]["graphs"].size() == 1);
 }
 
-// Backward takes %b by name, and cse merges it into %a.
+// Backward takes %b by name, but cse merges it into %a.
 TEST_CASE("cli step: what passes merge is still what backward takes") {
   const TempFolder folder;
   const std::string path = folder / "pair.fxg", out = folder / "out.fxg";
@@ -88,18 +88,18 @@ TEST_CASE("cli step: a joint graph is cut into two files, which are the step tha
   CHECK_FALSE(std::filesystem::exists(folder / "step.pb"));
   const CliResult verified = run_fxopt({"verify", "--step", forward, backward, "--against", joint});
   CHECK(verified.exit == 0);
-  CHECK(contains(verified.out, "proved, it computes what"));
+  CHECK(contains(verified.out, "proved, computes the same as"));
   CHECK(contains(verified.out, "74 inputs from outputs of earlier runs, 0 shared with them, 1 arriving"));
   CHECK(run_fxopt({"verify", forward, backward}).exit == 0);
 
-  // One of the files is an input, or there is no file to name them after.
+  // Refused: an output would overwrite the input, or no -o names the two files.
   const CliResult over = run_fxopt({"opt", forward, "-o", folder / "step.pb", "--passes", "cse", "--split"});
   CHECK(over.exit == 2);
   CHECK(contains(over.err, "would overwrite the input"));
   CHECK(run_fxopt({"opt", joint, "--passes", "partition", "--split"}).exit == 2);
 }
 
-// Sizes of the backward graph's inputs hold a symbol that was an input of the joint graph.
+// The sizes of the backward graph's inputs contain a symbol that was an input of the joint graph.
 TEST_CASE("cli step: a graph in a file of its own defines its symbols") {
   const TempFolder folder;
   const std::string path = folder / "joint.fxg";

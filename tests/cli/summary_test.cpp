@@ -1,4 +1,4 @@
-// fxopt show --summary: what a graph is made of.
+// fxopt show --summary: the contents of a graph in figures.
 
 #include <filesystem>
 #include <map>
@@ -71,7 +71,7 @@ TEST_CASE("cli show --summary: the whole screen") {
     parameter      4        2       320  1.25 KiB (1280 B)             2 f32  1 tied to another, counted once; 1 part of tensor subclasses; 1 without a tensor
     input          1        1       256  1.00 KiB (1024 B), 1 by hint  1 f32
     buffer         1        1        16  64 B                          1 f32
-  modules (numbered ones that are alike in one row; each row with all below it)
+  modules (identical numbered ones share a row; each row includes its submodules)
     module            nodes  parameter elements  made
     layers               10                   -  at least 21.00 KiB (21504 B), 1 by hint
       0, 1 (2 alike)      6                   -  16.00 KiB (16384 B)
@@ -95,14 +95,14 @@ TEST_CASE("cli show --summary: the whole screen") {
     aten.mul.Tensor                                      1  1.00 KiB (1024 B)             pointwise
     mylib.mystery.default                                1  unknown                       other
     torch.nn.functional.strange                          1  unknown                       other
-  collectives by group (moved: what a rank sends around a ring)
+  collectives by group (moved: bytes that a rank sends around a ring)
     group  name         ranks    op                                               calls  in                 moved
     7      dp of world  4: 0..3  _c10d_functional.all_gather_into_tensor.default      2  2.00 KiB (2048 B)  6.00 KiB (6144 B)
     8      odd          2: 0, 2  _c10d_functional.all_reduce.default                  1  4.00 KiB (4096 B)  4.00 KiB (4096 B)
   tensors by type
     type  tensors  storages
     f32        16  at least 24.31 KiB (24896 B), 2 by hint
-  opaque, so that passes assume the worst
+  opaque: passes assume the worst
     1  DeviceMesh                   the value is a Python object                            first %mesh
     1  mylib.mystery.default        an op that neither the op table nor the file describes  first %m
     1  torch.nn.functional.strange  a Python function, which no schema describes            first %f
@@ -118,7 +118,7 @@ TEST_CASE("cli show --summary --top: what is left out is summed up, never droppe
   CHECK(contains(text, "    and 6 more ops: 9 calls, made at least 13.00 KiB (13312 B)\n"));
   CHECK(contains(text, "    and 1 more row: 1 call, in 4.00 KiB (4096 B), moved 4.00 KiB (4096 B)\n"));
   CHECK(contains(text, "    and 3 more rows: 3 nodes\n"));
-  CHECK_FALSE(contains(file.summary({"--top", "7"}), "more op"));  // seven ops
+  CHECK_FALSE(contains(file.summary({"--top", "7"}), "more op"));  // the graph has seven ops
   CHECK(contains(file.summary({"--top", "6"}), "and 1 more op: 1 call, made unknown\n"));
   CHECK(contains(file.summary({"--top", "0"}),
                  "and 7 more ops: 12 calls, made at least 22.00 KiB (22528 B), 1 by hint\n"));
@@ -150,11 +150,12 @@ TEST_CASE("cli show --summary: a part has the figures of its nodes, and its edge
   const StepFile file;
   const std::string text = file.summary({"--module", "layers.2"});
   CHECK(text.starts_with("@main, unspecified: 4 nodes of 19, 2 edges (2 in, 2 out), 4 calls\n"));
-  CHECK_FALSE(contains(text, "ideal peak"));  // a part has none
+  CHECK_FALSE(contains(text, "ideal peak"));  // a part of a graph has no peak
   CHECK_FALSE(contains(text, "embed"));
   const nlohmann::json graph = file.json({"--node", "tied"})["graphs"][0];
   CHECK(graph["is_part"] == true);
-  CHECK(graph["by_role"][0]["elements"] == 256);  // without the node it is tied to, it counts itself
+  // A tied parameter counts itself if the node it is tied to is not selected.
+  CHECK(graph["by_role"][0]["elements"] == 256);
   CHECK(graph["by_role"][0]["storages"]["bytes"] == 1024);
   CHECK(graph["by_role"][0]["tied"] == 0);
 }
@@ -274,7 +275,7 @@ graph @main {
   CHECK(why["9"] == "a collective on a group that the file does not list");
 }
 
-// What different lists say of one thing agrees.
+// The lists of a summary agree with each other.
 void check_sums(const nlohmann::json& graph) {
   const auto sum = [](const nlohmann::json& rows, const nlohmann::json::json_pointer& key) {
     int64_t total = 0;

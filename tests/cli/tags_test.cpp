@@ -1,4 +1,4 @@
-// `fxopt tags`, the line that `opt` ends with, and what --strict-tags refuses.
+// `fxopt tags`, the last line of `opt`, and the tags that --strict-tags refuses.
 
 #include <nlohmann/json.hpp>
 
@@ -9,7 +9,7 @@
 namespace fxopt {
 namespace {
 
-// Two layers; backward reads the tagged %m of each, and not %u.
+// Two layers. Backward uses the tagged %m of each layer, but not the tagged %u.
 std::string two_layers() {
   std::string text = "fxg 0\ngraph @main {\n  %x: f32[4] = placeholder()\n";
   for (const std::string layer : {"0", "1"}) {
@@ -22,7 +22,7 @@ std::string two_layers() {
          "  %b1: f32[4] = aten.mul.Tensor(%m1, %b0) {phase=backward}\n  return (%u0, %u1, %b1)\n}\n";
 }
 
-// One tag, and nothing backward.
+// One tag and no backward node.
 constexpr const char* kForwardOnly =
     "fxg 0\ngraph @main {\n  %x: f32[4] = placeholder()\n"
     "  %m: f32[4] = aten.sin.default(%x) {tag=MUST_RECOMPUTE}\n  %s: f32[4] = aten.sin.default(%m)\n  return "
@@ -96,7 +96,8 @@ TEST_CASE("cli tags: what only copies would read is told from what nothing would
              "  %c: f32[4] = aten.cos.default(%b) {tag=MUST_RECOMPUTE}\n"
              "  %g: f32[4] = aten.mul.Tensor(%x, %b) {phase=backward}\n  return (%c, %g)\n}\n");
   std::string outcome;
-  CHECK(reason_of(graphs.tagged, "a", outcome) == "backward does not read it; what remat would recompute does");
+  CHECK(reason_of(graphs.tagged, "a", outcome) ==
+        "backward does not read it, but values that remat would recompute do");
   CHECK(outcome == "moot");
   CHECK(contains(reason_of(graphs.tagged, "b", outcome), "remat would recompute it"));
   CHECK(outcome == "ignored");
@@ -128,7 +129,7 @@ TEST_CASE("cli tags: tags for recompute in a graph without backward are a warnin
 
 TEST_CASE("cli opt: tags that no pass of the pipeline carries out are said so") {
   const Graphs graphs;
-  const std::string words = "as no pass that ran carries out recompute tags";
+  const std::string words = "because no pass that ran carries out recompute tags";
   CHECK(contains(run_fxopt({"opt", graphs.tagged, "-o", graphs.out, "--passes", "cse"}).err, words));
   CHECK_FALSE(contains(run_fxopt({"opt", graphs.tagged, "-o", graphs.out, "--passes", "cse,remat"}).err, words));
 }

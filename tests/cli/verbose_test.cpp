@@ -1,4 +1,4 @@
-// What --verbose says on standard error: the stages of work.
+// --verbose prints the stages of work on standard error.
 
 #include <regex>
 
@@ -8,7 +8,8 @@
 namespace fxopt {
 namespace {
 
-// Lines that --verbose adds, without the folder, the numbers and the units of sizes.
+// The lines that --verbose adds, without the folder, and with placeholders for numbers, sizes and
+// seconds.
 std::vector<std::string> stages(const std::vector<std::string>& args, const TempFolder& folder) {
   std::vector<std::string> lines;
   std::istringstream text(run_fxopt(args).err);
@@ -34,9 +35,9 @@ TEST_CASE("cli --verbose tells the stages of opt, with sizes and seconds") {
                                     "verified in.fxg, SECONDS",
                                     "prepared in.fxg: N calls lowered, N values completed, SECONDS",
                                     "ran cse: changed, N to N nodes, SECONDS",
-                                    "checked what cse left, SECONDS",
+                                    "checked the output of cse, SECONDS",
                                     "ran dce: nothing changed, N to N nodes, SECONDS",
-                                    "checked what dce left, SECONDS",
+                                    "checked the output of dce, SECONDS",
                                     "wrote out.pb: SIZE, SECONDS",
                                 });
 }

@@ -1,4 +1,4 @@
-// fxopt verify --against, of graphs that differ by a law.
+// fxopt verify --against, for graphs that differ by a rewrite rule.
 
 #include <filesystem>
 #include <set>
@@ -43,7 +43,7 @@ TEST_CASE("cli verify --against: what differs by a law is proved where the law i
   const CliResult unknown = run_fxopt({"verify", after, "--against", before, "--allow", "bukcet"});
   CHECK(unknown.exit == 2);
   CHECK(unknown.err.find("did you mean 'bucket'?") != std::string::npos);
-  // The bucket cut elsewhere.
+  // The bucket is split elsewhere.
   std::string text = read_text(after);
   const size_t split = text.find("[2, 3])");
   REQUIRE(split != std::string::npos);
@@ -52,7 +52,8 @@ TEST_CASE("cli verify --against: what differs by a law is proved where the law i
   CHECK(run_fxopt({"verify", wrong, "--against", before, "--allow", "bucket,bucketed-reduction"}).exit != 0);
 }
 
-// tests/cases/laws: two graphs, which laws are allowed, and whether the second then is proved to be the first.
+// A case of tests/cases/laws has two graphs, the rewrite rules that are allowed, and whether the
+// second graph is then proved equal to the first.
 TEST_CASE("cli verify --against: cases of laws") {
   const TempFolder folder;
   const std::string before = folder / "before.fxg", after = folder / "after.fxg";

@@ -15,25 +15,25 @@
 
 namespace fxopt {
 
-// The text of a case, tests/cases/allocator/*.txt: a line each of
+// The text of a case, tests/cases/allocator/*.txt, one statement per line:
 //
 //   # comment
-//   settings max_split_size_mb:128         as PYTORCH_ALLOC_CONF; each such line begins with a fresh allocator
-//   memory 48MiB                           of the device; as settings. Without it 80 GiB
-//   a = allocate 10MiB-512 on 1            on stream 0 where none is named
-//   a fails to allocate 40MiB              the same, and nothing else may come of it
+//   settings max_split_size_mb:128   as PYTORCH_ALLOC_CONF; each such line starts a new allocator
+//   memory 48MiB                     of the device, as with settings; 80 GiB by default
+//   a = allocate 10MiB-512 on 1      on stream 0 by default
+//   a fails to allocate 40MiB        the same; nothing else may change
 //   free a
-//   use a on 2                             record_stream
-//   finish 2                               all work given to stream 2 is done
+//   use a on 2                       record_stream
+//   finish 2                         all work submitted to stream 2 is done
 //   empty cache
 //   begin pool 1 on 3, end pool 1, release pool 1
 //   begin capture, end capture
 //   expect allocated 512 reserved.peak 2MiB
-//   expect a at 2MiB                       from the first address; a range of addresses takes 9/8 of the memory
+//   expect a at 2MiB                 from the first address; an address range takes 9/8 of memory
 //   expect a is b
 //
-// Sizes are sums of numbers with or without KiB, MiB, GiB, TiB, PiB. A statistic is its name here, then .peak, .freed
-// or .allocated, then .small or .large.
+// Sizes are sums of numbers with or without KiB, MiB, GiB, TiB, PiB. A statistic is its name here,
+// then .peak, .freed or .allocated, then .small or .large.
 struct CaseLine {
   size_t number = 0;
   std::vector<std::string> words;
@@ -44,7 +44,8 @@ int64_t case_size(const std::string& text);
 AllocatorConfig case_settings(const std::string& text);
 int64_t case_statistic(const AllocatorStatistics& statistics, const std::string& name);
 
-// Runs a case. What was not as the case says, a line each; throws on a line that is none of the above.
+// Runs a case. Returns a line for each failed expectation; throws on a line that is none of the
+// above.
 template <class Allocator>
 class CaseRunner {
  public:
@@ -144,11 +145,12 @@ class CaseRunner {
   std::string failures_;
 };
 
-// For the traces 0, 1, ... Duel::digest() of PyTorch's own allocator, as scripts/peers/allocator
-// recorded it; nothing where the model did not agree, for reasons that the file gives.
+// Duel::digest() of PyTorch's own allocator for traces 0, 1, ..., as recorded by
+// scripts/peers/allocator. Empty entries are traces on which the model disagreed; the file gives
+// the reasons.
 std::vector<std::optional<uint64_t>> recorded_digests();
 
-// The cases of tests/cases/allocator: file name and text, in the order of names.
+// The cases of tests/cases/allocator: file name and text, sorted by name.
 std::vector<std::pair<std::string, std::string>> allocator_cases();
 
 }  // namespace fxopt

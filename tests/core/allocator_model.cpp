@@ -71,8 +71,8 @@ void AllocatorModel::cut(size_t at, int64_t bytes) {
   pieces_.insert(pieces_.begin() + static_cast<std::ptrdiff_t>(at) + 1, rest);
 }
 
-// Neighbours in a segment that are both free, or both without memory, become one. The newer age counts: both are as
-// young as the piece that was freed last.
+// Merges neighbours in a segment that are both free, or both without memory. The merged piece gets
+// the newer age: it is as young as the piece freed last.
 void AllocatorModel::join(uint64_t segment) {
   for (size_t i = 0; i + 1 < pieces_.size();) {
     Piece& low = pieces_[i];
@@ -337,7 +337,7 @@ void AllocatorModel::wait_for_all() {
   poll();
 }
 
-// ---- giving back
+// ---- releasing memory
 
 int64_t AllocatorModel::total_reserved() const {
   int64_t sum = 0;
@@ -345,7 +345,7 @@ int64_t AllocatorModel::total_reserved() const {
   return sum;
 }
 
-void AllocatorModel::give_back(uint64_t address) {
+void AllocatorModel::release(uint64_t address) {
   const size_t at = find(address);
   device_.free(address, pieces_[at].bytes);
   pieces_.erase(pieces_.begin() + static_cast<std::ptrdiff_t>(at));
@@ -371,7 +371,7 @@ void AllocatorModel::collect() {
     for (const auto& [address, age] : candidates) {
       if (static_cast<double>(age) < mean) continue;
       reclaimed += pieces_[find(address)].bytes;
-      give_back(address);
+      release(address);
     }
   }
 }
@@ -382,13 +382,13 @@ bool AllocatorModel::give_back_oversize(int64_t bytes, int64_t stream, const Poo
   std::vector<size_t> cached = free_pieces(stream, pool);
   for (const size_t i : cached) {
     if (pieces_[i].bytes < wanted) continue;
-    give_back(pieces_[i].address);
+    release(pieces_[i].address);
     return true;
   }
   int64_t released = 0;
   while (released < wanted && !cached.empty() && pieces_[cached.back()].bytes >= config_.max_split_bytes) {
     released += pieces_[cached.back()].bytes;
-    give_back(pieces_[cached.back()].address);
+    release(pieces_[cached.back()].address);
     cached = free_pieces(stream, pool);
   }
   return released >= wanted;
@@ -408,7 +408,7 @@ void AllocatorModel::give_back_pool(const Pool& pool) {
     if (config_.expandable_segments) {
       unmap_pages(static_cast<uint64_t>(address));
     } else {
-      give_back(static_cast<uint64_t>(address));
+      release(static_cast<uint64_t>(address));
     }
   }
 }
@@ -512,7 +512,7 @@ void AllocatorModel::reset_accumulated() {
 
 std::string AllocatorModel::picture() const {
   std::string text;
-  uint64_t start = 0;  // of the stretch with memory
+  uint64_t start = 0;  // start of the stretch with memory
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const Piece& piece = pieces_[i];
     if (piece.state == State::kHole) continue;

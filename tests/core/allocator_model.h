@@ -14,10 +14,10 @@
 
 namespace fxopt {
 
-// The rules of the caching allocator once more, as slow and as plain as they can be written, to judge the real one: all
-// memory is one list of pieces in the order of addresses, every question is a walk through it, and statistics are
-// counted afresh after each step and entered as the difference. Shares with the real one the device, the settings and
-// the struct of statistics, and no rule.
+// The rules of the caching allocator again, written as slowly and plainly as possible, to check the
+// real one. All memory is one list of pieces in address order, and every question walks it.
+// Statistics are recounted after each step and entered as the difference. Shares the device, the
+// settings and the statistics struct with the real allocator, but no rule.
 class AllocatorModel {
  public:
   AllocatorModel(AllocatorDevice& device, const AllocatorConfig& config);
@@ -36,7 +36,7 @@ class AllocatorModel {
 
   const AllocatorStatistics& statistics() const { return statistics_; }
 
-  // One line for each stretch with memory: segment, address, bytes, requested bytes, state.
+  // One line per stretch with memory: segment, address, bytes, requested bytes, state.
   std::string picture() const;
 
  private:
@@ -44,7 +44,7 @@ class AllocatorModel {
   using Pool = std::pair<std::pair<int64_t, int64_t>, bool>;  // id, small; the default pools have the id (0, 0)
 
   struct Piece {
-    uint64_t segment;  // where the segment or the range begins
+    uint64_t segment;  // start of the segment or range
     uint64_t address;
     int64_t bytes;
     int64_t stream;
@@ -85,7 +85,7 @@ class AllocatorModel {
   void watch(Piece& piece);
   void collect();
   bool give_back_oversize(int64_t bytes, int64_t stream, const Pool& pool);
-  void give_back(uint64_t address);
+  void release(uint64_t address);
   void give_back_pool(const Pool& pool);
   void give_back_all();
 

@@ -1,4 +1,5 @@
-// The allocator on random traces, against a model of its rules and against what PyTorch's own did.
+// Runs the allocator on random traces and compares it with a model of its rules and with PyTorch's
+// own.
 
 #include <algorithm>
 #include <array>
@@ -14,7 +15,7 @@
 namespace fxopt {
 namespace {
 
-// FXOPT_RANDOM_TRACES sets how many traces are tried, for long runs; each is made from its number alone.
+// FXOPT_RANDOM_TRACES sets the number of traces for long runs. The number of a trace determines it.
 uint64_t number_of_traces(uint64_t otherwise) {
   const char* text = std::getenv("FXOPT_RANDOM_TRACES");
   return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;

@@ -91,8 +91,9 @@ TracePlan plan_trace(std::mt19937_64& random) {
   plan.pool_changes = choose.one_of({0, 20, 40, 150});
   const int64_t sizes = 2 + choose.below(7);
   for (int64_t i = 0; i < sizes; ++i) plan.sizes.push_back(choose_size(choose, plan.config));
-  if (choose.chance(2)) plan.sizes.push_back(kMiB << 40);  // 1 EiB, beyond which a request is refused unseen
-  // PyTorch loses a range of addresses, and nothing else, to each request beyond a range of an expandable segment.
+  if (choose.chance(2)) plan.sizes.push_back(kMiB << 40);  // 1 EiB: larger requests are refused early
+  // On each request beyond a range of an expandable segment, PyTorch leaks a range of addresses and
+  // nothing else.
   const int64_t most = plan.config.expandable_segments ? plan.device_bytes / 2 : kMiB << 40;
   for (int64_t& size : plan.sizes) size = std::clamp<int64_t>(size, 1, most);
   return plan;

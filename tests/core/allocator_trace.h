@@ -19,25 +19,25 @@
 
 namespace fxopt {
 
-// What a random trace is made from, by its seed alone.
+// The parameters of a random trace, determined by its seed.
 struct TracePlan {
   AllocatorConfig config;
   int64_t device_bytes = 0;
   int64_t streams = 1;
   int64_t steps = 0;
-  int64_t pool_changes = 0;    // of 1000 operations
-  std::vector<int64_t> sizes;  // a few, so that blocks of one size meet
+  int64_t pool_changes = 0;    // per 1000 operations
+  std::vector<int64_t> sizes;  // few, so that blocks of equal size meet
 };
 
 TracePlan plan_trace(std::mt19937_64& random);
 
-// The name of the first statistic that differs, with both values; empty when none does.
+// The name of the first statistic that differs, with both values; empty if all are equal.
 std::string first_difference(const AllocatorStatistics& ours, const AllocatorStatistics& theirs);
 
 // `seed` with every number of the statistics folded in.
 uint64_t fold_statistics(uint64_t seed, const AllocatorStatistics& statistics);
 
-// As the model's `picture`.
+// The same text as the model's `picture`.
 template <class Allocator>
 std::string picture_of(const Allocator& allocator) {
   static constexpr const char* kStates[] = {" live\n", " waiting\n", " free\n"};
@@ -52,8 +52,9 @@ std::string picture_of(const Allocator& allocator) {
   return text;
 }
 
-// One random trace, given to an allocator and to the model on a device each. Compares the addresses, every statistic
-// and the device's free bytes after each operation, and all blocks at the end.
+// Runs one random trace on an allocator and on the model, each with its own device. Compares
+// addresses, every statistic and the device's free bytes after each operation, and all blocks at
+// the end.
 template <class Allocator, class Model = AllocatorModel>
 class Duel {
  public:
@@ -65,7 +66,7 @@ class Duel {
         allocator_(device_, plan_.config),
         model_(model_device_, plan_.config) {}
 
-  // Why they disagree, with the operations until then; empty when they agree.
+  // The first disagreement, after the log of operations; empty if there is none.
   std::string run() {
     try {
       for (int64_t step = 0; step < plan_.steps; ++step) {
@@ -82,10 +83,10 @@ class Duel {
     return {};
   }
 
-  // What the trace came to do, to see that traces reach every rule.
+  // Statistics of the trace, to check that traces reach every rule.
   const AllocatorStatistics& reached() const { return model_.statistics(); }
   const AllocatorConfig& config() const { return plan_.config; }
-  // A hash of every address that the allocator gave, and of its statistics after each operation.
+  // A hash of every address the allocator returned and of its statistics after each operation.
   uint64_t digest() const { return digest_; }
 
  private:
@@ -130,7 +131,7 @@ class Duel {
     log("allocate " + std::to_string(bytes) + " on " + std::to_string(stream));
     ours = allocator_.allocate(bytes, stream);
     if (ours.has_value()) log("  at " + std::to_string(*ours));
-    digest_ = hash_combine(digest_, ours.value_or(1));  // no block is there
+    digest_ = hash_combine(digest_, ours.value_or(1));  // no block is at address 1
     theirs = model_.allocate(bytes, stream);
     if (ours != theirs) {
       mismatch_ = "address " + (ours ? std::to_string(*ours) : "none") + ", model " +
@@ -140,7 +141,7 @@ class Duel {
     }
   }
 
-  // Begins, ends and releases private pools; a pool released to the end is never begun again.
+  // Begins, ends and releases private pools. A fully released pool is never begun again.
   void change_pools() {
     if (!begun_.empty() && below(2) == 0) {
       const auto [id, captures] = begun_.back();

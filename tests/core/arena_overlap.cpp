@@ -25,7 +25,7 @@ std::optional<ArenaOverlap> find_arena_overlap(std::span<const ArenaItem> items,
             [&](size_t a, size_t b) { return std::pair(items[a].first, a) < std::pair(items[b].first, b); });
   std::sort(ends.begin(), ends.end(),
             [&](size_t a, size_t b) { return std::pair(items[a].last, a) < std::pair(items[b].last, b); });
-  std::map<int64_t, size_t> live;  // those that do not overlap: neighbours are all that can meet a new one
+  std::map<int64_t, size_t> live;  // disjoint items: only neighbours can overlap a new one
   size_t next_end = 0;
   for (const size_t i : begins) {
     for (; items[ends[next_end]].last < items[i].first; ++next_end) live.erase(offsets[ends[next_end]]);

@@ -21,7 +21,7 @@ ArenaPlan plan(const Items& items, int64_t alignment, int64_t effort = 20'000'00
   return *plan;
 }
 
-// The laws of every plan: what it says of itself is true.
+// Invariants of every plan: its figures match its offsets.
 void check_laws(const Items& items, const ArenaPlan& plan, int64_t alignment) {
   REQUIRE(plan.offsets.size() == items.size());
   REQUIRE_FALSE(find_arena_overlap(items, plan.offsets).has_value());
@@ -39,7 +39,7 @@ void check_laws(const Items& items, const ArenaPlan& plan, int64_t alignment) {
   if (plan.bytes == plan.lower_bound) REQUIRE(plan.optimal);
 }
 
-// The load of each step, summed step by step.
+// The maximum load of any step, summed step by step.
 int64_t load(const Items& items) {
   std::map<int64_t, int64_t> steps;
   for (const ArenaItem& item : items) {
@@ -52,8 +52,9 @@ int64_t load(const Items& items) {
 
 bool meet(const ArenaItem& a, const ArenaItem& b) { return a.first <= b.last && b.first <= a.last; }
 
-// The least height of all: in some best packing every item lies on the bottom or on one placed before it, in order of
-// offsets, so that dropping the items in all orders on top of those before them gives one.
+// The minimum height over all packings. In some best packing every item rests on the bottom or on
+// an item placed before it, in order of offsets. Dropping the items in every order onto those
+// before them therefore finds one.
 int64_t brute_force(const Items& items) {
   std::vector<size_t> order(items.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -84,7 +85,8 @@ Items random_items(std::mt19937_64& random, size_t count, int64_t steps, int64_t
   return items;
 }
 
-// A rectangle of steps by bytes, cut at random along steps or bytes into `count` items: they pack without a gap.
+// A rectangle of steps by bytes, cut at random along steps or bytes into `count` items, so that the
+// items pack without a gap.
 Items cut_rectangle(std::mt19937_64& random, size_t count, int64_t steps, int64_t bytes) {
   Items items{{0, steps - 1, bytes}};
   while (items.size() < count) {
@@ -162,7 +164,8 @@ TEST_CASE("arena: items and options against the rules are mistakes") {
   CHECK_THROWS_AS(plan_arena(Items{{0, 0, 8}}, {1, -1}), InternalError);
 }
 
-// Of load 5; found by search: of several million small ones few cannot meet their load.
+// Load 5, found by search: among several million small problems, few have no plan that meets the
+// load.
 const Items kAboveBound{{0, 1, 2}, {0, 0, 3}, {1, 3, 1}, {1, 2, 2}, {2, 2, 1}, {2, 3, 1}, {3, 4, 3}, {4, 4, 2}};
 
 TEST_CASE("arena: a plan above the bound is proven to be the best") {
@@ -171,7 +174,7 @@ TEST_CASE("arena: a plan above the bound is proven to be the best") {
   CHECK(made.bytes == 6);
   CHECK(made.optimal);
   CHECK_FALSE(plan(kAboveBound, 1, 0).optimal);
-  const ArenaPlan scaled = plan(kAboveBound, 512);  // 1, 2 and 3 bytes take the same room
+  const ArenaPlan scaled = plan(kAboveBound, 512);  // 1, 2 and 3 bytes take equal room
   CHECK(scaled.bytes == scaled.lower_bound);
 }
 
@@ -238,7 +241,7 @@ TEST_CASE("arena: hidden packings without a gap are found, or nearly") {
   struct Case {
     size_t items;
     int64_t steps;
-    double most;  // per cent over the bound, of any
+    double most;  // maximum over all problems, in per cent above the bound
   };
   for (const Case& each : {Case{12, 20, 0.0}, Case{25, 50, 0.0}, Case{60, 200, 5.0}, Case{400, 1000, 20.0}}) {
     std::mt19937_64 random(11);

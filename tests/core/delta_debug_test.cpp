@@ -9,7 +9,7 @@
 namespace fxopt {
 namespace {
 
-// A list of which some items must stay.
+// A list in which some items must stay.
 class List {
  public:
   List(size_t count, std::set<size_t> needed) : count_(count), needed_(std::move(needed)) {
@@ -22,7 +22,7 @@ class List {
         [this](size_t item) { return left_.contains(item); });
   }
 
-  // Removing `item` takes `other` along.
+  // Ties `other` to `item`: removing `item` removes both.
   void tie(size_t item, size_t other) { ties_.insert({item, other}); }
   size_t calls() const { return calls_; }
   const std::set<size_t>& left() const { return left_; }
@@ -88,7 +88,7 @@ TEST_CASE("delta debugging never asks for what went along with something else") 
   CHECK(list.run() == std::vector<size_t>{5, 40});  // remove() checks that each item is there
 }
 
-// The first half can go only after the second.
+// The first half can be removed only after the second.
 TEST_CASE("delta debugging tries single items again after others went") {
   std::set<size_t> left{0, 1, 2, 3};
   const std::vector<size_t> kept = delta_debug(

@@ -11,7 +11,7 @@
 namespace fxopt {
 namespace {
 
-// The numbers of the enumerators of ErrorCode, as the header writes them: C++20 cannot list them.
+// The enumerators of ErrorCode, read from the header, because C++20 cannot list them.
 std::set<uint32_t> enumerators() {
   const std::string header = read_file(FXOPT_SOURCE_DIR "/core/error.h").value();
   const size_t begin = header.find("enum class ErrorCode");
@@ -123,7 +123,7 @@ TEST_CASE("an error cannot steer a terminal or fake a line") {
 TEST_CASE("closest_name finds slips and nothing else") {
   const std::vector<std::string_view> names = {"canonicalize", "cse", "dce", "remat", "sac"};
   CHECK(closest_name("canonicalise", names) == "canonicalize");
-  CHECK(closest_name("remta", names) == "remat");  // a swap of neighbours is one slip
+  CHECK(closest_name("remta", names) == "remat");  // swapped neighbours count as one typo
   CHECK(closest_name("remat", names) == "remat");
   CHECK(closest_name("bucket", names).empty());
   CHECK(closest_name("", names).empty());
@@ -137,7 +137,7 @@ TEST_CASE("closest_name allows a quarter of the longer length, rounded up") {
   CHECK(closest_name("abcdefgh", {"xycdefgh"}) == "xycdefgh");
   CHECK(closest_name("abcdefgh", {"xyzdefgh"}).empty());
   CHECK(closest_name("abcdefghi", {"xyzdefghi"}) == "xyzdefghi");
-  CHECK(closest_name("a", {"a", "b"}).empty());  // every letter is one slip from every other
+  CHECK(closest_name("a", {"a", "b"}).empty());  // every letter is one typo away from every other
 }
 
 TEST_CASE("closest_name takes upper and lower case for the same") {

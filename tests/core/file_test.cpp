@@ -32,7 +32,7 @@ std::string random_text(size_t size) {
   return text;
 }
 
-// As it lies on the disk: read_file would decompress it.
+// Reads the bytes as stored on disk; read_file would decompress them.
 std::string raw_bytes(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return std::string(std::istreambuf_iterator<char>(in), {});
@@ -180,7 +180,7 @@ TEST_CASE("an old file is intact when it cannot be replaced") {
   const std::string locked = folder / "locked";
   std::filesystem::create_directory(locked);
   REQUIRE(write_file(locked + "/a.pb", "old").ok());
-  // The superuser may write anywhere: as one, the test becomes another user for a while.
+  // The superuser may write anywhere, so the test temporarily becomes another user.
   const uid_t user = geteuid();
   const uid_t nobody = 65534;
   REQUIRE(chmod((folder / "").c_str(), 0755) == 0);
@@ -225,7 +225,7 @@ TEST_CASE("the limit counts bytes after decompression") {
     const Result<std::string> beyond = read_file(folder / name, 2999999);
     REQUIRE_FALSE(beyond.ok());
     CHECK(beyond.error().code == ErrorCode::kFileTooLarge);
-    CHECK(beyond.error().message == "holds more than the 2999999 bytes that are read");
+    CHECK(beyond.error().message == "has more than 2999999 bytes, the limit");
   }
   CHECK(read_file("/dev/zero", 5000000).error().code == ErrorCode::kFileTooLarge);
 }
@@ -243,8 +243,8 @@ TEST_CASE("a .zst file is compressed, the same way each time, and recognised wit
   CHECK(read_file(folder / "empty.zst").value().empty());
   const std::string raw = raw_bytes(folder / "a.pb.zst");
   const unsigned descriptor = static_cast<unsigned char>(raw[4]);
-  CHECK((descriptor >> 6) != 0);  // the size of the content is stored
-  CHECK((descriptor & 4) != 0);   // so is a checksum
+  CHECK((descriptor >> 6) != 0);  // the content size is stored
+  CHECK((descriptor & 4) != 0);   // and a checksum
 }
 
 TEST_CASE("several frames in one file are one text") {

@@ -6,7 +6,7 @@
 
 namespace fxopt {
 
-// Files carry this hash: it must be the published function, not merely a stable one.
+// Files store this hash, so it must be the published function, not merely a stable one.
 TEST_CASE("hash_bytes is xxHash64 with seed 0") {
   CHECK(hash_bytes("") == 0xef46db3751d8e999ULL);
   CHECK(hash_bytes("a") == 0xd24ec4f1a98c6e5bULL);

@@ -37,7 +37,7 @@ TEST_CASE("a mapping survives a move and the replacement of its file") {
   MappedFile file = *std::move(opened);
   CHECK(file.bytes().data() == address);
 
-  // The file is written from its own mapping.
+  // Writes the file from its own mapping.
   const std::string_view pieces[] = {"again ", text_of(file)};
   REQUIRE(write_file_pieces(folder / "a", pieces).ok());
   CHECK(text_of(file) == "before");

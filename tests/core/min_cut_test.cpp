@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kNoLimit = Arc::kNoLimit;
 
-// A second algorithm: shortest augmenting paths in a matrix (Edmonds and Karp).
+// An independent algorithm: shortest augmenting paths in a matrix (Edmonds and Karp).
 struct Matrix {
   Matrix(uint32_t n, const std::vector<Arc>& arcs, int64_t no_limit) : size(n), left(size_t{n} * n, 0) {
     for (const Arc& arc : arcs) at(arc.from, arc.to) += arc.capacity == kNoLimit ? no_limit : arc.capacity;

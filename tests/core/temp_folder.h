@@ -8,7 +8,7 @@
 
 namespace fxopt {
 
-// An empty folder for one test, removed at its end.
+// An empty folder for one test, removed when the test ends.
 class TempFolder {
  public:
   TempFolder() {
@@ -25,7 +25,7 @@ class TempFolder {
 
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
 
-  // Files and folders in it, hidden ones too.
+  // Number of files and folders in it, including hidden ones.
   size_t num_entries() const {
     return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
   }

@@ -19,14 +19,14 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-constexpr uint64_t kDeepest = 90;  // beyond what readers take
+constexpr uint64_t kDeepest = 90;  // deeper than readers accept
 
 // All messages of a tree, by type, in order of first appearance.
 class Tree {
  public:
   explicit Tree(Message& root) { add(root); }
 
-  // Half of the time a message of any type, half of the time any message.
+  // Picks a message of a random type half of the time, and any message otherwise.
   Message& pick(Random& random) const {
     if (random.chance(50)) {
       const std::vector<Message*>& kind = by_type_[random.below(by_type_.size())];
@@ -106,7 +106,7 @@ class FieldEdit {
   const FieldDescriptor* field_ = nullptr;
 };
 
-// Wraps an argument or a value into lists, now and then.
+// Sometimes wraps an argument or a value in lists.
 bool FieldEdit::nest() {
   if (!random_.chance(4)) return false;
   const uint64_t depth = 1 + random_.below(kDeepest);
@@ -131,7 +131,7 @@ bool FieldEdit::nest() {
   return false;
 }
 
-// ---- numbers and texts
+// ---- numbers and strings
 
 uint32_t FieldEdit::number32(uint32_t old) {
   const google::protobuf::FieldOptions& options = field_->options();
@@ -320,7 +320,7 @@ std::string edit_field(Random& random, Message& module) {
   const Tree tree(module);
   for (;;) {
     Message& message = tree.pick(random);
-    if (message.GetDescriptor()->field_count() == 0) continue;  // the places kept for siblings
+    if (message.GetDescriptor()->field_count() == 0) continue;  // a message type without fields
     return FieldEdit(random, static_cast<const schema::Module&>(module), message).run();
   }
 }

@@ -1,4 +1,5 @@
-// libFuzzer over the binary form: the bytes as they are, and the module in them under a correct hash.
+// libFuzzer over the binary form: the bytes as they are, then the module inside them under a
+// correct hash.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// libFuzzer over pipelines: a graph as text, through passes that its length chooses.
+// libFuzzer over pipelines: runs passes on a text graph; its length selects the passes.
 
 #include <cstddef>
 #include <cstdint>

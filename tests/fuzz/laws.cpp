@@ -30,7 +30,7 @@ constexpr std::string_view kPipelines[] = {
     "raise-getitems,dce{random=remove,collectives=remove},cse{across-phases=true,collectives=true}",
 };
 
-// Those above and every pass alone.
+// The pipelines above, and every pass alone.
 std::vector<std::string> all_pipelines() {
   std::vector<std::string> texts(std::begin(kPipelines), std::end(kPipelines));
   for (const PassInfo& pass : pass_registry()) texts.emplace_back(pass.name);
@@ -66,7 +66,8 @@ void analyse(const Module& module) {
 
 std::string broken_law(const Module& module, bool with_json) {
   const Result<std::string> pb = print_pb(module);
-  // Text and JSON carry unknown fields as bytes, which may be no fields at all: only saving can tell.
+  // Text and JSON carry unknown fields as bytes, which may not be valid fields; only saving finds
+  // that.
   if (!pb.ok() && pb.error().code == ErrorCode::kBadValue) return std::string();
   if (!pb.ok()) return "cannot be saved: " + format_error(pb.error());
   for (const Format format : {Format::kPb, Format::kText, Format::kJson}) {
@@ -94,7 +95,7 @@ std::string broken_pipeline(Module& module, uint64_t choice) {
     case ErrorCode::kTagUnrepeatable:
     case ErrorCode::kPhaseConflict:
     case ErrorCode::kUnsupportedGraph:
-    case ErrorCode::kBadStep:  // join, of graphs that do not fit together
+    case ErrorCode::kBadStep:  // join, if the graphs do not form one step
       return std::string();
     default:
       return text + ": " + format_error(report.error());

@@ -8,23 +8,24 @@
 
 namespace fxopt {
 
-// What must hold of every module that a reader let through, well formed or not. Each returns the law that is broken, in
-// words, and the empty string when none is.
+// Invariants of every module that a reader accepted, well formed or not. Each function returns a
+// description of the broken invariant, or the empty string if none is broken.
 
-// Saved, loaded and saved again it gives the same bytes; through text, and through JSON where `with_json`, too; the
-// verifier says what it thinks; storages and memory of a main graph whose nodes stand in order can be analysed. That it
-// can be saved at all is left to difference_from(): unknown fields written by hand may keep it from that.
+// Checks that saving, loading and saving again gives the same bytes, also through text and, with
+// `with_json`, through JSON. Runs the verifier and, if the main graph's nodes are in order, the
+// storage and memory analyses. A module with malformed unknown fields cannot be saved and passes
+// here; difference_from() covers it.
 std::string broken_law(const Module& module, bool with_json);
 
-// A pipeline, the `choice`th of a list, run over `module` when the verifier has nothing against it: its output is well
-// formed and obeys the laws above, what it claims to have changed is what it changed, and it refuses no input but for
-// its tags and phases.
+// If `module` is valid, runs pipeline number `choice` of a list over it. The output must be well
+// formed and obey the invariants above. Each pass must report whether it changed the module. The
+// pipeline may reject an input only for its tags or phases, or if a pass does not apply to it.
 std::string broken_pipeline(Module& module, uint64_t choice);
 
-// `module`, read from `file`, says what the messages in `file` say.
+// Compares `module`, read from `file`, with the messages in `file`.
 std::string difference_from(std::string_view file, const Module& module);
 
-// For programs that only know crashes: prints what is broken and aborts, unless it is empty.
+// For programs that report only crashes: prints `broken` and aborts unless it is empty.
 void require_law(const std::string& broken);
 
 }  // namespace fxopt

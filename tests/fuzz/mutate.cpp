@@ -14,7 +14,7 @@
 namespace fxopt {
 namespace {
 
-// A range of `size` positions, mostly short.
+// A range within `size` positions, usually short.
 std::pair<size_t, size_t> random_range(Random& random, size_t size) {
   const size_t first = random.below(size);
   const size_t length = 1 + random.below(random.chance(90) ? 8 : size);

@@ -11,7 +11,7 @@ class Message;
 
 namespace fxopt {
 
-// Small random choices that are the same on every machine.
+// Small random choices that are equal on every machine.
 class Random {
  public:
   explicit Random(uint64_t seed) : engine_(seed) {}
@@ -24,23 +24,25 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// The serialized module inside the bytes of a binary file, whatever hash stands beside it; `file` itself where there is
-// none.
+// The serialized module inside the bytes of a binary file, whatever hash is stored beside it.
+// Returns `file` itself if it has none.
 std::string_view module_of(std::string_view file);
 
-// A binary file around the serialized `module`, with the hash and the counts of these bytes: what keeps damage from the
-// parser is no obstacle any more.
+// Wraps the serialized `module` in a binary file with the correct hash and counts, so that damaged
+// content reaches the parser.
 std::string seal(std::string_view module);
 
-// A few changes of bytes: bits flipped, bytes replaced, ranges removed, repeated, copied elsewhere, filled.
+// Changes a few bytes: flips bits, replaces bytes, removes, repeats, copies or fills ranges.
 std::string mutate_bytes(Random& random, std::string_view bytes);
 
-// A few changes of tokens (words, strings, signs): removed, repeated, swapped, replaced by another one, or of bytes.
+// Changes a few tokens (words, strings, signs): removes, repeats, swaps or replaces them, or
+// changes bytes.
 std::string mutate_tokens(Random& random, std::string_view text);
 
-// Changes one field of one message of the tree below `module`, a schema::Module, and says which and how: numbers,
-// enumerators, indices in and out of range, strings, elements added, removed, repeated and swapped, other alternatives,
-// deep nesting. All kinds of messages come up, rare ones too. O(messages).
+// Changes one field of one message of the tree below `module`, a schema::Module, and returns a
+// description of the change. Changes cover numbers, enumerators, indices in and out of range,
+// strings, elements added, removed, repeated and swapped, other alternatives, and deep nesting.
+// Rare kinds of messages are chosen as well. O(messages).
 std::string edit_field(Random& random, google::protobuf::Message& module);
 
 }  // namespace fxopt

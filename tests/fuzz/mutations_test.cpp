@@ -1,5 +1,5 @@
-// What the readers do with damaged input, in process: nothing crashes; an error is one of bad input and says where;
-// what loads all the same obeys the laws of well-formed input.
+// Readers on damaged input, in process: nothing crashes, every error is an input error with a
+// location, and every module that loads obeys the invariants of well-formed input.
 
 #include <algorithm>
 #include <cstdint>
@@ -26,11 +26,11 @@
 namespace fxopt {
 namespace {
 
-constexpr uint64_t kJsonEvery = 8;  // JSON is slow: one in so many that load goes through it
+constexpr uint64_t kJsonEvery = 8;  // JSON is slow: one in so many loaded modules uses it
 constexpr int kNumBases = 48;
 
-// FXOPT_MUTATIONS sets how many binary files are tried, for long runs; text and JSON follow. Each mutation is made from
-// its number alone.
+// FXOPT_MUTATIONS sets the number of binary files for long runs; text and JSON scale with it. The
+// number of a mutation determines it.
 uint64_t number_of_mutations() {
   const char* text = std::getenv("FXOPT_MUTATIONS");
   return text != nullptr ? std::strtoull(text, nullptr, 10) : 10000;
@@ -42,7 +42,7 @@ std::string pb_of(const Module& module) {
   return *bytes;
 }
 
-// The first random module of about 200 nodes.
+// The first random module with about 200 nodes.
 std::string large_file() {
   RandomModuleOptions options;
   options.max_nodes = 240;
@@ -53,7 +53,7 @@ std::string large_file() {
   }
 }
 
-// What the mutations start from, mostly small.
+// The mutations' starting files, mostly small.
 std::vector<std::string> base_files() {
   std::vector<std::string> files;
   for (uint64_t seed = 0; seed < kNumBases; ++seed) {
@@ -64,7 +64,7 @@ std::vector<std::string> base_files() {
   return files;
 }
 
-// How many inputs were refused with which code, and how many loaded.
+// Counts refused inputs by error code, and loaded inputs.
 class Tally {
  public:
   void refused(const Error& error) { ++refused_[error.code]; }
@@ -86,7 +86,8 @@ class Tally {
 
 bool is_bad_input(const Error& error) { return error_info(error.code).exit == ExitCode::kInputRejected; }
 
-// An error of a binary file names the byte, the node or the field, but for sums over the whole file.
+// An error of a binary file names the byte, the node or the field, except for a count over the
+// whole file.
 std::string fault_of(const Error& error) {
   if (!is_bad_input(error)) return "refused as something else than bad input";
   if (error.message.empty() || error.where.file.empty()) return "refused without saying what and where";
@@ -95,7 +96,7 @@ std::string fault_of(const Error& error) {
   return std::string();
 }
 
-// Nothing may be wrong with how `file` is refused or loaded.
+// Returns a fault in the way `file` is refused or loaded; empty if there is none.
 std::string fault_of_file(const std::string& file, bool with_json, Tally& tally) {
   const Result<std::unique_ptr<Module>> module = parse_pb(file, "mutated.pb");
   if (!module.ok()) {
@@ -169,7 +170,7 @@ TEST_CASE("mutations: a changed field is refused or loads as it stands", "[fuzz]
   CHECK(tally.num_loaded() * 5 >= count);
 }
 
-// What the test above compares with would prove nothing if it were blind.
+// The test above proves nothing if its comparison of messages misses changes.
 TEST_CASE("mutations: the comparison of messages sees changed fields", "[fuzz]") {
   const std::vector<std::string> bases = base_files();
   uint64_t changed = 0;
@@ -191,7 +192,7 @@ TEST_CASE("mutations: the comparison of messages sees changed fields", "[fuzz]")
   CHECK(seen * 100 >= changed * 95);
 }
 
-// Text and JSON: read `printed` after changes of tokens.
+// Text and JSON: reads `printed` after changes to its tokens.
 void check_tokens(Format format, uint64_t count, const char* what) {
   std::vector<std::string> bases;
   for (const std::string& file : base_files()) {
@@ -227,7 +228,7 @@ TEST_CASE("mutations: changed text is refused with line and column or loads whol
   check_tokens(Format::kText, number_of_mutations() / 2, "text");
 }
 
-// The graphs that the cases of the passes begin with.
+// The input graphs of the pass cases.
 std::vector<std::string> graphs_of_cases() {
   const std::filesystem::path folder = std::filesystem::path(FXOPT_SOURCE_DIR) / "tests" / "cases" / "passes";
   std::vector<std::string> paths;

@@ -1,5 +1,5 @@
-// Works on decoded messages and their descriptors alone, so that it shares nothing with the reader but the arithmetic
-// of expressions and strides.
+// Works only on decoded messages and their descriptors. It shares nothing with the reader except
+// the arithmetic of expressions and strides.
 #include "tests/fuzz/normal_form.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::string unknown_of(const Message& message) {
   return bytes;
 }
 
-// One line for each field that is set: its path and what it says.
+// One line for each field that is set: its path and its value.
 class NormalForm {
  public:
   explicit NormalForm(const schema::Module& module) : module_(module) {}
@@ -124,7 +124,7 @@ void NormalForm::scalar(const std::string& path, const Message& message, const F
   }
 }
 
-// A packed list says what a list of integer arguments says.
+// A packed list is equal to a list of integer arguments.
 void NormalForm::ints(const std::string& path, const schema::IntList& list) {
   const size_t before = lines_.size();
   for (int i = 0; i < list.values_size(); ++i) {
@@ -135,14 +135,14 @@ void NormalForm::ints(const std::string& path, const schema::IntList& list) {
   if (lines_.size() == before) add(path, "{}");
 }
 
-// A set of markers: order and repetition say nothing.
+// Markers are a set: order and repetition have no meaning.
 void NormalForm::markers(const std::string& path, const schema::Node& node) {
   for (const int marker : std::set<int>(node.phase_markers().begin(), node.phase_markers().end())) {
     add(path, std::to_string(marker));
   }
 }
 
-// Sorted as the schema says, whatever order they came in.
+// Sorts them as the schema requires, whatever their order in the file.
 void NormalForm::counters(const std::string& path, const schema::Counters& counters) {
   add(path + ".next_uid", std::to_string(counters.next_uid()));
   add(path + ".next_storage", std::to_string(counters.next_storage()));
@@ -157,7 +157,7 @@ void NormalForm::counters(const std::string& path, const schema::Counters& count
   if (!unknown.empty()) add(path + ".unknown", quote(unknown));
 }
 
-// Whether a message of this type that says nothing is the same as none.
+// Whether an empty message of this type is equal to a missing one.
 bool may_be_missing(const FieldDescriptor& field) {
   if (field.containing_oneof() != nullptr) return false;
   return field.message_type() == schema::Int::descriptor() || field.message_type() == schema::Arg::descriptor() ||
@@ -196,7 +196,7 @@ void NormalForm::field(const std::string& path, const Message& parent, const Fie
   }
 }
 
-// The string table, and what of a tensor follows from the rest.
+// The string table, and fields of a tensor that follow from the rest.
 bool NormalForm::says_nothing(const Message& message, const FieldDescriptor& field) {
   if (message.GetDescriptor() == schema::Module::descriptor()) {
     return field.number() == schema::Module::kStringsFieldNumber;
@@ -232,7 +232,7 @@ void NormalForm::message(const std::string& path, const Message& message) {
   if (!unknown.empty()) add(path + ".unknown", quote(unknown));
 }
 
-// The ids that a message leaves out because they count up.
+// Fills in the ids that a message omits because they count up.
 void fill_ids(schema::Module& module) {
   uint64_t next_storage = 0, next_uid = 0;
   for (schema::Storage& storage : *module.mutable_storages()) {

@@ -1,5 +1,6 @@
-# cmake -DBUILD=... -DINPUT=... -DGENERATOR=... -DCXX=... -DSANITIZE=... -P install_consumer.cmake: installs what BUILD has,
-# builds a program of another project with it, and compares what that says with what the installed command says.
+# cmake -DBUILD=... -DINPUT=... -DGENERATOR=... -DCXX=... -DSANITIZE=... -P install_consumer.cmake:
+# installs BUILD, builds a program of another project with it, and compares the program's output
+# with the installed command's.
 cmake_minimum_required(VERSION 3.25)
 
 set(work "${BUILD}/install_consumer")
@@ -33,7 +34,8 @@ if(NOT expected OR NOT output STREQUAL expected)
   message(FATAL_ERROR "the program says '${output}', the command '${expected}'")
 endif()
 
-# Each header finds what it includes among those that were installed, and none is about protobuf or the like.
+# Each header finds its includes among the installed ones, and none needs protobuf, nlohmann or
+# spdlog.
 file(GLOB_RECURSE headers RELATIVE "${prefix}/include/fxopt" "${prefix}/include/fxopt/*.h")
 set(includes "")
 foreach(header IN LISTS headers)

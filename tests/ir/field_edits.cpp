@@ -22,7 +22,7 @@ using google::protobuf::Reflection;
 
 namespace {
 
-constexpr std::string_view kText = "edited";         // in place of any interned string
+constexpr std::string_view kText = "edited";         // replaces any interned string
 constexpr std::string_view kExpression = "s0 + 77";  // in its canonical form
 
 std::string name_of(const FieldDescriptor& field) { return field.containing_type()->name() + "." + field.name(); }
@@ -113,7 +113,7 @@ void set_item(schema::Module& module, Message& message, const FieldDescriptor& f
   reflection.SetRepeatedUInt32(&message, &field, 0, text_index(module, kText));
 }
 
-// An alternative's message that stands for something else than its absence.
+// An alternative's message that differs in meaning from its absence.
 void fill_alternative(schema::Module& module, Message& message, const FieldDescriptor& field) {
   const std::string name = name_of(field);
   Message& added = *message.GetReflection()->MutableMessage(&message, &field);
@@ -130,7 +130,7 @@ void fill_alternative(schema::Module& module, Message& message, const FieldDescr
   }
 }
 
-// ---- fields that follow
+// ---- dependent fields
 
 void rename_storage(Message& message, uint64_t from, uint64_t to) {
   if (schema::Tensor* tensor = dynamic_cast<schema::Tensor*>(&message)) {
@@ -148,7 +148,7 @@ void rename_storage(Message& message, uint64_t from, uint64_t to) {
   }
 }
 
-// An argument without an alternative is one of a newer schema, and a copied node may hold one.
+// An argument without an alternative belongs to a newer schema; a copied node may hold one.
 void fill_item(Message& item) {
   if (schema::Arg* arg = dynamic_cast<schema::Arg*>(&item)) {
     arg->Clear();
@@ -166,7 +166,7 @@ void fill_item(Message& item) {
   }
 }
 
-// Names that may stand only once, and entries with places, in the item that was copied last.
+// Gives the last copied item a fresh name, id or key, or the next index.
 void refresh_copy(schema::Module& module, Message& message, const std::string& name) {
   const auto fresh = [&module] { return text_index(module, "zz_edited"); };
   if (name == "Module.graphs") {
@@ -223,7 +223,7 @@ std::vector<std::string> follow_count(Message& message, const std::string& name,
   return {"keys"};
 }
 
-// Sibling fields that an edit changes beside its own, after the edit.
+// Changes sibling fields that must follow an edit, after the edit.
 std::vector<std::string> follow(schema::Module& module, Message& message, const FieldEdit& edit) {
   const std::string name = name_of(*edit.field);
   const bool changes_count = edit.kind == "append" || edit.kind == "remove";
@@ -313,7 +313,7 @@ bool edit_singular(schema::Module& module, Message& message, const FieldEdit& ed
     return true;
   }
   if (field.real_containing_oneof() != nullptr && !is_present) return false;
-  if (name_of(field) == "Int.value" && edit.kind == "default" && is_offset) return false;  // what absence says
+  if (name_of(field) == "Int.value" && edit.kind == "default" && is_offset) return false;  // equal to absence
   const std::string before = message.SerializeAsString();
   if (edit.kind == "value") {
     set_scalar(module, message, field);
@@ -408,7 +408,8 @@ std::vector<std::string> apply_edit(schema::Module& module, const MessagePath& p
 
 namespace {
 
-// A second item, all defaults, beside each record that is alone in its list: it has what the first one lacks.
+// Adds a second item, all defaults, beside each record that is alone in its list, so that fields of
+// the first one are absent there.
 void add_second_records(schema::Module& module) {
   std::vector<MessagePath> paths;
   visit_messages(module, [&paths](const MessagePath& path) { paths.push_back(path); });
@@ -461,13 +462,13 @@ schema::Module make_editable_module() {
   schema::Module module = file.module();
   module.mutable_rank()->set_rank(3);
   module.mutable_meshes(0)->set_shape(1, 3);
-  // Room between the counters of names, and two of one graph.
+  // Gaps between the counters of names, and two counters of one graph.
   module.mutable_counters()->mutable_names(1)->set_base(text_index(module, "zz"));
   *module.mutable_counters()->add_names() = module.counters().names(1);
   module.mutable_counters()->mutable_names(1)->set_graph(0);
   module.mutable_counters()->mutable_names(1)->set_base(text_index(module, "y"));
   add_second_records(module);
-  // A node whose records are there and empty, with sizes of 0, which a symbolic entry may take the place of.
+  // A node whose records are present but empty, with sizes of 0 that a symbolic entry may replace.
   schema::Node& node = *module.mutable_graphs(1)->add_nodes();
   node.set_name(text_index(module, "second"));
   node.add_phase_markers(schema::PHASE_MARKER_IS_FORWARD);

@@ -15,8 +15,8 @@ class Module;
 
 namespace fxopt {
 
-// One way to change one field: "value", "default", "absent", "empty", "append", "remove", "swap", "chosen" for an
-// alternative that was another one before, "=" and its name for an enumerator.
+// One way to change one field: "value", "default", "absent", "empty", "append", "remove", "swap",
+// "chosen" for an alternative that was not chosen before, "=" and its name for an enumerator.
 struct FieldEdit {
   const google::protobuf::FieldDescriptor* field = nullptr;
   std::string kind;
@@ -24,10 +24,10 @@ struct FieldEdit {
   std::string name() const;  // "Symbol.kind =SYMBOL_KIND_RANK"
 };
 
-// The edits the field has by its declaration, whether or not some message allows them.
+// The edits that the field's declaration permits, whether or not some message allows them.
 std::vector<FieldEdit> edits_of(const google::protobuf::FieldDescriptor& field);
 
-// A message inside a module, by the fields that lead there.
+// A message inside a module, by the fields on the path to it.
 class MessagePath {
  public:
   MessagePath then(const google::protobuf::FieldDescriptor& field, int index) const;
@@ -46,12 +46,13 @@ class MessagePath {
 // Calls visit(path) for every message of the module, the module first.
 void visit_messages(const schema::Module& module, const std::function<void(const MessagePath&)>& visit);
 
-// Makes the edit in the message at `path`; fields that must follow for the module to stay legal (a stride beside a new
-// size, a fresh name for a copied node) follow. Returns the prefixes of the lines of module_lines() that may change;
-// none when the message does not allow the edit: the value is there already, or there is nothing to remove.
+// Makes the edit in the message at `path`, and changes the fields that must follow for the module
+// to stay legal: a stride beside a new size, a fresh name for a copied node. Returns the prefixes
+// of the lines of module_lines() that may change. Returns none if the message does not allow the
+// edit: the value is already set, or there is nothing to remove.
 std::vector<std::string> apply_edit(schema::Module& module, const MessagePath& path, const FieldEdit& edit);
 
-// The sample module (tests/ir/sample_module.h) and what the edits need beside it.
+// The sample module (tests/ir/sample_module.h) plus everything the edits need.
 schema::Module make_editable_module();
 
 }  // namespace fxopt

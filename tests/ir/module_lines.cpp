@@ -14,7 +14,7 @@ using google::protobuf::Reflection;
 
 namespace {
 
-// Index 0 stands for the empty string, which the table need not hold.
+// Index 0 is the empty string, which the table need not hold.
 std::string text_at(const schema::Module& module, uint32_t index) {
   return index < static_cast<uint32_t>(module.strings_size()) ? module.strings(static_cast<int>(index)) : "";
 }

@@ -13,7 +13,8 @@ class Module;
 
 namespace fxopt {
 
-// The content of a module, one line a present field, strings in place of indices into the table. Sorted.
+// The content of a module, one line per present field, with strings in place of indices into the
+// table. Sorted.
 std::vector<std::string> module_lines(const schema::Module& module);
 
 // Writes lists and tuples of plain integers in their packed form, as print_pb() does.

@@ -1,5 +1,8 @@
-# The headers that bring most lines into a file, against the counts in headers.txt: fails when one has grown by a tenth.
-# cmake -DCXX=... -DROOT=... -DGENERATED=... [-DBLESS=ON: measures all headers, and writes the ten largest] -P check_headers.cmake
+# Compares the headers that expand to the most lines with the counts in headers.txt. Fails if one
+# has grown by more than a tenth.
+#
+# cmake -DCXX=... -DROOT=... -DGENERATED=... [-DBLESS=ON] -P check_headers.cmake
+# -DBLESS=ON measures all headers and writes the ten largest to headers.txt.
 set(list "${CMAKE_CURRENT_LIST_DIR}/headers.txt")
 
 function(count_lines header result)

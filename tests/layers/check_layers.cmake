@@ -1,9 +1,11 @@
-# cmake -DROOT=FOLDER -P check_layers.cmake: fails, with file and line, on every #include that the layers forbid; on every
-# class that a second header defines in the same namespace: neither a compiler nor a linker tells of two classes of one
-# name in one program; and on every entry at the top level that is not in the fixed list.
+# cmake -DROOT=FOLDER -P check_layers.cmake: fails, with file and line, on
+# - every #include that the layers forbid;
+# - every class that a second header defines in the same namespace: neither compiler nor linker
+#   reports two classes of one name in one program;
+# - every entry at the top level that is not in the fixed list.
 #
-# Nothing is allowed but what the tables below name. Headers of the C++ standard library, which have no '.' and no '/',
-# are free everywhere, <iostream> excepted: only cli prints.
+# Only includes in the tables below are allowed. Headers of the C++ standard library, which have no
+# '.' and no '/', are allowed everywhere, except <iostream>: only cli prints.
 cmake_minimum_required(VERSION 3.25)
 
 # The folders whose headers a folder may include.
@@ -15,47 +17,49 @@ set(allowed_cli cli passes runtime ir core)
 set(allowed_tests tests cli passes runtime ir core)
 set(folders core schemas ir passes runtime cli tests)
 
-# Rooms inside a folder: for each the rooms of the same folder whose headers its files may include, besides its own. A
-# room without a row may not exist. Read from the bottom up, this is the order to read the code in.
+# Rooms are the subfolders of a folder. Each row lists the rooms of the same folder whose headers a
+# room may include, besides its own. A room without a row is an error. Rows are in bottom-up order,
+# which is a good order to read the code in.
 set(inner core ir passes runtime cli)
 set(rooms_core "")
 set(rooms_core/allocator core)
 set(rooms_core/arena core)
 set(rooms_ir/ops "")
 set(rooms_ir/graph ir/ops)
-set(rooms_ir/values ir/graph ${rooms_ir/graph})        # what a value is
-set(rooms_ir/io ir/graph ir/cost ${rooms_ir/graph})         # of ir/cost the measurement, a plain struct
+set(rooms_ir/values ir/graph ${rooms_ir/graph})
+set(rooms_ir/io ir/graph ir/cost ${rooms_ir/graph})         # from ir/cost only the measurement, a plain struct
 set(rooms_ir/check ir/values ${rooms_ir/values})
-set(rooms_ir/alias ir/values ${rooms_ir/values})       # who shares memory, who writes, what must stay in order
-set(rooms_ir/step ir/alias ${rooms_ir/alias})          # what a node is to a training step: phase, role, tag
-set(rooms_ir/ranks ir/alias ${rooms_ir/alias})         # whether the collectives of several ranks fit together
+set(rooms_ir/alias ir/values ${rooms_ir/values})       # shared memory, writes, order
+set(rooms_ir/step ir/alias ${rooms_ir/alias})          # phase, role and tag of a node
+set(rooms_ir/ranks ir/alias ${rooms_ir/alias})         # whether the collectives of several ranks match
 set(rooms_ir/check/equivalence ir/step ${rooms_ir/step})  # whether two modules compute the same
 set(rooms_ir/device ir/alias ${rooms_ir/alias})
-set(rooms_ir/cost ir/device ${rooms_ir/device})           # what calls take: work, seconds
+set(rooms_ir/cost ir/device ${rooms_ir/device})           # work and seconds of calls
 set(rooms_ir/memory ir/cost ir/step ${rooms_ir/cost} ${rooms_ir/step})
-set(rooms_ir/summary ir/memory ${rooms_ir/memory})     # what reports print
-set(rooms_ir ir/check ir/io ${rooms_ir/check})           # prepare.h, the one way in
+set(rooms_ir/summary ir/memory ${rooms_ir/memory})     # contents of reports
+set(rooms_ir ir/check ir/io ${rooms_ir/check})           # prepare.h, the only entry point
 set(rooms_passes/pass "")
 set(rooms_passes/clean passes/pass)
 set(rooms_passes/tag passes/pass)
 set(rooms_passes/collective passes/pass passes/clean)  # equal gathers are merged as cse merges
 set(rooms_passes/recompute passes/pass)
-set(rooms_passes/partition passes/pass passes/clean passes/recompute)  # cuts what remat has made
+set(rooms_passes/partition passes/pass passes/clean passes/recompute)  # cuts the output of remat
 set(rooms_passes/pipeline passes/pass passes/clean passes/tag passes/collective passes/recompute passes/partition)
 set(rooms_passes/reduce passes/pipeline)
-set(rooms_runtime/abi "")                                # C: crosses to plugins that other compilers built
+set(rooms_runtime/abi "")                                # C, shared with plugins of other compilers
 set(rooms_runtime/plan runtime/abi)
-set(rooms_runtime/ops runtime/plan runtime/abi)        # what all devices know of an operator
-set(rooms_runtime/ops/kernels runtime/abi)               # bodies: no library, device clean
+set(rooms_runtime/ops runtime/plan runtime/abi)        # operator facts for all devices
+set(rooms_runtime/ops/kernels runtime/abi)               # kernel bodies: no library, fit for devices
 set(rooms_runtime/cpu runtime/ops/kernels runtime/abi)
-set(rooms_runtime/cuda runtime/ops/kernels runtime/abi)  # nothing links it: a shared library of its own
+set(rooms_runtime/cuda runtime/ops/kernels runtime/abi)  # not linked: a separate shared library
 set(rooms_runtime/run runtime/cpu runtime/ops runtime/ops/kernels runtime/plan runtime/abi)
 set(rooms_cli/print "")
 set(rooms_cli/report/memory cli/print)
 set(rooms_cli/report cli/print cli/report/memory)
 set(rooms_cli cli/print cli/report/memory cli/report)
 
-# Headers from outside: a name, the headers (a regular expression), and the files that may include them (another).
+# External headers: a name, a regular expression for the headers, and another for the files that may
+# include them.
 set(outside protobuf json cli11 log boost xxhash zstd hash_table catch2 iostream posix allocator cuda c simd sanitizer)
 set(headers_protobuf "^google/protobuf/|\\.pb\\.h$")
 set(files_protobuf "^ir/io/.*\\.cpp$|^tests/.*\\.cpp$")
@@ -79,7 +83,7 @@ set(headers_iostream "^iostream$")
 set(files_iostream "^(cli|tests)/")
 set(headers_posix "^sys/|^(dirent|dlfcn|errno|fcntl|poll|pthread|sched|signal|spawn|termios|unistd)\\.h$")
 set(files_posix "^(core|runtime|cli|tests)/.*\\.cpp$")
-set(headers_allocator "^malloc\\.h$")  # of libc: how the program keeps memory
+set(headers_allocator "^malloc\\.h$")  # libc: memory settings of the program
 set(files_allocator "^cli/(main|crash_guard)\\.cpp$")
 
 set(headers_cuda "^(cuda|nccl|cublas|cudnn|nvrtc|nvml|cupti)[A-Za-z_0-9]*\\.h$|^cub/|^thrust/")
@@ -91,7 +95,7 @@ set(headers_sanitizer "^sanitizer/")
 set(files_sanitizer "^tests/")
 set(files_simd "^runtime/cpu/gemm\\.h$")
 
-# reason(FILE HEADER RESULT): why FILE may not include HEADER; empty where it may.
+# reason(FILE HEADER RESULT): the reason why FILE may not include HEADER; empty if it may.
 function(reason file header result)
   string(REGEX MATCH "^[^/]+" folder "${file}")
   string(REGEX MATCH "^[^/]+/" header_folder "${header}")
@@ -130,8 +134,9 @@ function(reason file header result)
   set(${result} "${why}" PARENT_SCOPE)
 endfunction()
 
-# check_definition(FILE LINE_NUMBER LINE NAMESPACE): a class that a header defines, at the beginning of a line, is the
-# first of its name. A line that ends in ';', masked as '?', only declares it.
+# check_definition(FILE LINE_NUMBER LINE NAMESPACE): reports a class definition at the beginning of
+# a line if another header defines the same name. A line that ends in ';', masked as '?', is only a
+# declaration.
 function(check_definition file line_number line namespace)
   if(NOT line MATCHES "^(class|struct|union|enum|enum class|enum struct) ([A-Za-z_0-9]+)( final)?( *[:{].*)?$")
     return()
@@ -156,7 +161,8 @@ foreach(folder IN LISTS folders)
   foreach(file IN LISTS files)
     math(EXPR count "${count} + 1")
     file(READ "${ROOT}/${file}" text)
-    # A list of lines: what lists treat specially is masked first, none of it can occur in a header's name.
+    # Split into a list of lines. Characters special to lists are masked first; header names have
+    # none of these.
     string(REGEX REPLACE "[][;\\]" "?" text "${text}")
     string(REPLACE "\n" ";" lines "${text}")
     set(line_number 0)
@@ -179,7 +185,7 @@ foreach(folder IN LISTS folders)
   endforeach()
 endforeach()
 
-# What stands at the top: of a checkout, what is tracked.
+# Entries at the top level; in a checkout only tracked ones.
 set(top_level CMakeLists.txt CMakePresets.json README.md cli core ir passes runtime schemas scripts testdata tests)
 set(entries "")
 execute_process(COMMAND git -C "${ROOT}" ls-files OUTPUT_VARIABLE tracked ERROR_QUIET RESULT_VARIABLE status)

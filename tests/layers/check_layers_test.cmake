@@ -1,4 +1,4 @@
-# Runs check_layers.cmake over bad/, where every line that ends in '// forbidden' must be reported and no other.
+# Runs check_layers.cmake over bad/. It must report exactly the lines that end in '// forbidden'.
 cmake_minimum_required(VERSION 3.25)
 
 set(root "${CMAKE_CURRENT_LIST_DIR}/bad")
@@ -28,7 +28,7 @@ list(SORT reported)
 if(status EQUAL 0 OR NOT expected OR NOT reported STREQUAL expected)
   message(FATAL_ERROR "expected: ${expected}\nreported: ${reported}\nstatus: ${status}\noutput:\n${output}")
 endif()
-# A stray file at the top, and nothing else wrong.
+# A stray file at the top level and no other error.
 set(stray "${CMAKE_CURRENT_BINARY_DIR}/stray_at_the_top")
 file(REMOVE_RECURSE "${stray}")
 file(WRITE "${stray}/core/empty.h" "")

@@ -1,5 +1,6 @@
-// Random graphs with collectives of two groups through `bucket`, judged by what does not know how it plans: the prover, the caps
-// counted again from the written graph, and for what stays alone a merge that is tried.
+// Random graphs with collectives of two groups through `bucket`. The checks do not share its
+// planner: the prover, the caps counted again in the output graph, and a trial merge for each
+// collective that was not bucketed.
 
 #include <algorithm>
 #include <cstdlib>
@@ -26,7 +27,7 @@ namespace {
 
 class RandomText {
  public:
-  // `returns_all`: every value; so each tells.
+  // `returns_all`: every value is an output, so that a wrong value cannot stay unseen.
   explicit RandomText(uint64_t seed, bool returns_all = false) : random_(seed), returns_all_(returns_all) {}
 
   std::string run() {
@@ -52,7 +53,7 @@ class RandomText {
     values_.push_back(elements);
     return values_.size() - 1;
   }
-  // The later ones more often: long chains.
+  // Prefers later values, for long chains.
   size_t any() {
     return below(4) > 0 ? below(values_.size()) : values_.size() - 1 - below(std::min<size_t>(values_.size(), 5));
   }
@@ -80,7 +81,7 @@ class RandomText {
     const std::string group = below(3) > 0 ? "\"g\")" : "\"h\")";
     const std::string call = "_c10d_functional.";
     if (text_.find("(" + value + ", ") != std::string::npos)
-      return;  // no value is collected twice: unlike ones are unlike
+      return;  // one collective a value, so that different collectives differ
     size_t start = 0;
     if (const uint64_t kind = below(3); kind == 0 && elements <= 64) {
       start = add(2 * elements, call + "all_gather_into_tensor.default(" + value + ", 2, " + group);
@@ -90,7 +91,7 @@ class RandomText {
       start = add(elements, call + "all_reduce.default(" + value + ", \"sum\", " + group);
     }
     const uint64_t made = values_.back();
-    values_.pop_back();  // nobody else reads it
+    values_.pop_back();  // only its wait uses it
     text_.replace(text_.rfind("%v" + std::to_string(start)), 2 + std::to_string(start).size(),
                   "%c" + std::to_string(++calls_));
     add(made, call + "wait_tensor.default(%c" + std::to_string(calls_) + ")");
@@ -108,7 +109,7 @@ uint64_t num_graphs() {
   return given == nullptr ? 10000 : std::strtoull(given, nullptr, 10);
 }
 
-// Whether the nodes still have an order when the collective joins the bucket.
+// True if the nodes still have a valid order once the collective joins the bucket.
 bool has_order_with(const Graph& graph, Facts& facts, BucketPlan plan, size_t bucket, size_t member) {
   plan.buckets[bucket].push_back(member);
   std::sort(plan.buckets[bucket].begin(), plan.buckets[bucket].end());
@@ -125,24 +126,26 @@ struct Judged {
   size_t buckets = 0, refused_by_order = 0, refused_by_cap = 0;
 };
 
-// What stays alone for a dependence cannot join the bucket that is named; what stays for the cap would break it.
-void judge_alone(const Graph& graph, Facts& facts, const BucketPlan& plan, int64_t cap, Judged& judged) {
+// A collective left out for a dependence cannot join the named bucket. One left out for the cap
+// would exceed it.
+void check_left_out(const Graph& graph, Facts& facts, const BucketPlan& plan, int64_t cap, Judged& judged) {
   std::map<std::string, size_t> bucket_of;
   for (size_t i = 0; i < plan.buckets.size(); ++i) {
     for (const size_t member : plan.buckets[i])
       bucket_of["%" + std::string(graph.name_of(plan.collectives[member].start))] = i;
   }
   for (size_t i = 0; i < plan.collectives.size(); ++i) {
-    const Alone& alone = plan.alone[i];
-    if (alone.code.empty()) continue;
-    const size_t at = alone.text.rfind('%');
-    const std::string named = at == std::string::npos ? "" : alone.text.substr(at, alone.text.find(' ', at) - at);
-    if (alone.code == "dependence" && bucket_of.contains(named)) {
-      INFO(graph.name_of(plan.collectives[i].start) << ": " << alone.text);
+    const Obstacle& obstacles = plan.obstacles[i];
+    if (obstacles.code.empty()) continue;
+    const size_t at = obstacles.text.rfind('%');
+    const std::string named =
+        at == std::string::npos ? "" : obstacles.text.substr(at, obstacles.text.find(' ', at) - at);
+    if (obstacles.code == "dependence" && bucket_of.contains(named)) {
+      INFO(graph.name_of(plan.collectives[i].start) << ": " << obstacles.text);
       CHECK_FALSE(has_order_with(graph, facts, plan, bucket_of[named], i));
       ++judged.refused_by_order;
     }
-    if (alone.code == "cap" && bucket_of.contains(named) && alone.text.starts_with("with the bucket")) {
+    if (obstacles.code == "cap" && bucket_of.contains(named) && obstacles.text.starts_with("with the bucket")) {
       std::vector<size_t> members = plan.buckets[bucket_of[named]];
       members.push_back(i);
       CHECK(bytes_together(plan, members) > cap);
@@ -155,7 +158,7 @@ BucketForm form_of(uint64_t seed) { return static_cast<BucketForm>(seed % std::s
 
 std::optional<RunReport> run_bucket(Module& module, int64_t cap, int64_t max_span, BucketForm form,
                                     const std::string& max_growth = "-1") {
-  const std::string size = std::to_string(cap);
+  const std::string size = std::to_string(cap) + "B";
   const Result<Pipeline> pipeline =
       parse_pipeline("bucket{all-gather=" + size + ",reduce-scatter=" + size + ",all-reduce=" + size +
                      ",groups=all,max-growth=" + max_growth + ",max-span=" + std::to_string(max_span) +
@@ -169,7 +172,8 @@ std::optional<RunReport> run_bucket(Module& module, int64_t cap, int64_t max_spa
   return std::nullopt;
 }
 
-// Edits of a bucketed graph after which it computes something else. False, and no change: there is no place for it.
+// Edits a bucketed graph so that it computes something else. spoil() returns false, and changes
+// nothing, if the edit has no place in the graph.
 class Spoiler {
  public:
   Spoiler(Graph& graph, uint64_t seed) : graph_(graph), random_(seed) {}
@@ -222,7 +226,7 @@ class Spoiler {
     return tensor == nullptr ? DimsId() : tensor->sizes;
   }
 
-  // Readers of a part read another one of equal sizes, and the other way round.
+  // Exchanges users of two parts of equal sizes of one split.
   bool exchange_parts() {
     for (const NodeId a : calls("operator.getitem")) {
       for (const NodeId b : calls("operator.getitem")) {
@@ -242,7 +246,8 @@ class Spoiler {
     return false;
   }
 
-  // Two inputs of one bucket's `cat`, or of any call that adds, that are unlike and of equal sizes.
+  // Exchanges two different inputs of equal sizes in a call of `name`. An empty `name` stands for
+  // `cat`, where the second input only replaces the first.
   bool exchange_inputs(std::string_view name) {
     for (const NodeId node : calls(name.empty() ? "aten.cat.default" : name)) {
       const std::vector<UseId> edges = graph_.edges(node);
@@ -257,7 +262,7 @@ class Spoiler {
     return false;
   }
 
-  // Two inputs of one call for several that are unlike and of equal sizes.
+  // Exchanges two different inputs of equal sizes in a coalesced collective.
   bool exchange_given() {
     for (const std::string_view name :
          {"_c10d_functional.all_gather_into_tensor_coalesced.default", "_c10d_functional.all_reduce_coalesced.default",
@@ -267,7 +272,7 @@ class Spoiler {
     return false;
   }
 
-  // What a gather sends lies at the other rank's place.
+  // Moves the input of a gather to the other rank's place in the buffer.
   bool move_place() {
     for (const NodeId slice : calls("aten.slice.Tensor")) {
       const std::vector<Arg> old(graph_.pool().args(graph_[slice].args).begin(),
@@ -285,7 +290,7 @@ class Spoiler {
     return false;
   }
 
-  // What is sent was never written.
+  // Drops a copy into a buffer that is sent.
   bool lose_copy() {
     for (const NodeId copy : calls("aten.copy_.default")) {
       graph_.replace_all_uses(copy, first_argument(graph_, copy));
@@ -322,7 +327,7 @@ class Spoiler {
     return false;
   }
 
-  // A copy is made of another part of equal sizes.
+  // Copies another part of equal sizes instead.
   bool read_twice() {
     for (const NodeId copy : calls("aten.clone.default")) {
       const NodeId own = first_argument(graph_, copy);
@@ -337,7 +342,7 @@ class Spoiler {
     return false;
   }
 
-  // Widths of the parts, the first of which are unlike, exchanged.
+  // Exchanges the first width of a split with a different one.
   bool exchange_sizes() {
     for (const NodeId split : calls("aten.split_with_sizes.default")) {
       const std::span<const Arg> args = graph_.pool().args(graph_[split].args);
@@ -367,12 +372,13 @@ TEST_CASE("bucket: what is spoiled afterwards is not proved", "[passes][bucket][
     if (!report.has_value() || !report->steps[0].result.changed()) continue;
     ProofOptions options;
     options.numerics = Numerics::kReordersReductions;
-    // Claims prove nothing by themselves: more of them, on every node of both graphs.
+    // Claims prove nothing by themselves, so extra claims are put on every node of both graphs.
     std::vector<Claim> claims = report->steps[0].result.claims();
     std::vector<Claim> wild = claims;
     for (const Module* module : {before.get(), after.get()}) {
       for (const NodeId node : module->main().nodes()) {
-        wild.push_back({"main", module->main()[node].uid, seed % 2 == 0 ? Law::kBucket : Law::kBucketedReduction});
+        wild.push_back(
+            {"main", module->main()[node].uid, seed % 2 == 0 ? RewriteRule::kBucket : RewriteRule::kBucketedReduction});
       }
     }
     for (int kind = 0; kind < Spoiler::kKinds; ++kind) {
@@ -433,7 +439,7 @@ TEST_CASE("bucket: random graphs keep caps, order and what they compute", "[pass
       CHECK(order_for(module->main(), known, plan).size() == module->main().num_nodes());
       for (const std::vector<size_t>& bucket : plan.buckets) CHECK(bytes_together(plan, bucket) <= cap);
       judged.buckets += plan.buckets.size();
-      if (seed % 5 == 0) judge_alone(module->main(), known, plan, cap, judged);
+      if (seed % 5 == 0) check_left_out(module->main(), known, plan, cap, judged);
     }
     if (!run_bucket(*module, cap, options.max_span, form_of(seed)).has_value()) return;
     for (const Error& error : verify(*module)) FAIL_CHECK(format_error(error));

@@ -1,16 +1,20 @@
 // Runs every tests/cases/passes/<folder>/*.fxg. A case is
 //
-//   # One sentence: what is shown.
+//   # One sentence about the subject of the case.
 //   # passes: canonicalize,dce  counters: erased=1 identities=2  remarks: returned-alias=1
 //   <input in text form>
 //   =====
 //   <exact output: print_text without uids, version and storages>
 //
-// Counters are the sum over the pipeline and must agree, as must remarks by code; either may be left out when there are
-// none. `error: FX0411` in their place: the pipeline must be refused with that code, naming a node, and there is no
-// output. The word `not-idempotent` behind them allows a second run to change the graph. Further comment lines are
-// free. Every case is also verified before and after, printed and parsed back, run a second time, run twice from the
-// start, run pass by pass through text, and asked whether every tag and mark is still there. `numerics: reorders-reductions` lets laws change as much. FXOPT_BLESS=1 rewrites counts and outputs, to be reviewed like code.
+// Counters are sums over the pipeline. Counters, and remarks by code, must agree. Either may be
+// left out if it is empty. `error: FX0411` in their place: the pipeline must be refused with that
+// code, the error must name a node, and the case has no output. The word `not-idempotent` behind
+// them allows a second run to change the graph. `numerics: reorders-reductions` allows rewrite
+// rules to change results that far. Further comment lines are free.
+//
+// Every case is also verified before and after, printed and parsed back, run a second time, run
+// twice from the start, run pass by pass through text, and checked for lost tags and marks.
+// FXOPT_BLESS=1 rewrites counts and outputs; review them like code.
 
 #include <algorithm>
 #include <cstdlib>
@@ -43,9 +47,9 @@ struct Case {
   std::string expected;
   std::string passes;
   std::map<std::string, int64_t> counters, remarks;
-  std::string error;  // the code the pipeline must be refused with; empty: it must run
+  std::string error;  // expected error code; empty: the pipeline must run
   bool idempotent = true;
-  Numerics numerics = Numerics::kExact;  // how far the laws that passes claim may change results
+  Numerics numerics = Numerics::kExact;  // how far claimed rewrite rules may change results
 };
 
 std::string read_text(const std::filesystem::path& path) {
@@ -144,7 +148,7 @@ std::vector<std::string> split_lines(const std::string& text) {
   return lines;
 }
 
-// Lines of a longest common subsequence plain, others with - (expected) or + (actual).
+// Prints lines of a longest common subsequence plain, and others with - (expected) or + (actual).
 std::string diff(const std::string& expected, const std::string& actual) {
   const std::vector<std::string> a = split_lines(expected), b = split_lines(actual);
   std::vector<std::vector<size_t>> common(a.size() + 1, std::vector<size_t>(b.size() + 1, 0));
@@ -203,7 +207,7 @@ void bless(const std::filesystem::path& path, const Case& parsed, const Counts& 
   if (error.empty()) file << kSeparator << output;
 }
 
-// The same passes one at a time, each reading what the one before wrote.
+// Runs the same passes one at a time. Each reads the text written by the one before.
 std::string run_in_pieces(const std::string& input, const Case& parsed) {
   const Result<Pipeline> pipeline = parse_pipeline(parsed.passes);
   REQUIRE(pipeline.ok());
@@ -216,7 +220,7 @@ std::string run_in_pieces(const std::string& input, const Case& parsed) {
   return text;
 }
 
-// Every tag and mark is on a node, or in the ledger, afterwards, and reports list it once.
+// Afterwards every tag and mark is on a node or in the ledger, and reports list it once.
 void check_decisions(const Module& before, const Module& after, const std::string& passes) {
   CHECK(broken_decision(find_decisions(before), find_decisions(after)) == "");
   const bool writes = passes.find("sac") != std::string::npos || passes.find("fsdp-gathers") != std::string::npos ||

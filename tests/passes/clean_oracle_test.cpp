@@ -1,5 +1,6 @@
-// Runs random small programs with views, in-place ops and several outputs before and after the clean-up passes, on
-// integers: results, what is left in the inputs, and which outputs share memory must not change.
+// Executes small random programs with views, in-place ops and several outputs on integers, before
+// and after the clean-up passes. Results, final contents of the inputs, and the sharing of memory
+// among outputs must not change.
 
 #include <algorithm>
 #include <cstdint>
@@ -21,7 +22,7 @@
 namespace fxopt {
 namespace {
 
-// A 2 x 2 tensor: the memory it stands on, and whether it is seen transposed.
+// A 2 x 2 tensor: its memory, and whether it is a transposed view.
 struct Square {
   std::shared_ptr<std::vector<uint64_t>> memory;
   bool transposed = false;
@@ -136,7 +137,7 @@ std::vector<uint64_t> execute(const Graph& graph) {
   std::vector<uint64_t> seen;
   for (size_t k = 0; k < visible.size(); ++k) {
     for (size_t i = 0; i < 4; ++i) seen.push_back(visible[k].at(i / 2, i % 2));
-    size_t first = 0;  // the first that shares this memory
+    size_t first = 0;  // the first value in the same memory
     while (visible[first].memory != visible[k].memory) ++first;
     seen.push_back(first);
   }

@@ -1,5 +1,6 @@
-// Random programs of several ranks through fuse-gathers, alias-round-trips and dedup-unshards, judged by what knows nothing of
-// them: the prover, and a machine that runs every rank's graph on numbers.
+// Random programs of several ranks through fuse-gathers, alias-round-trips and dedup-unshards. The
+// checks know nothing of these passes: the prover, and a machine that executes every rank's graph
+// on integers.
 
 #include <algorithm>
 #include <cstdlib>
@@ -27,7 +28,7 @@ namespace {
 
 using Numbers = std::vector<int64_t>;
 
-// A mesh whose ranks are numbered along its rows, and groups that span some of its dimensions.
+// A mesh with ranks in row-major order, and groups that span some of its dimensions.
 struct Mesh {
   std::vector<int64_t> shape;
 
@@ -46,7 +47,8 @@ struct Mesh {
     for (size_t dim = 0; dim < shape.size(); ++dim) rank = rank * shape[dim] + at[dim];
     return rank;
   }
-  // The ranks that differ from `rank` along these dimensions alone, the first of which is the slowest.
+  // The ranks that differ from `rank` only along these dimensions. The first dimension varies
+  // slowest.
   Numbers ranks(int64_t rank, const std::vector<size_t>& dims) const {
     Numbers found = {rank};
     for (auto dim = dims.rbegin(); dim != dims.rend(); ++dim) {
@@ -70,7 +72,7 @@ std::string text_of(const Numbers& numbers) {
   return text;
 }
 
-// One program, written down for any of its ranks.
+// One program, written as the text of any of its ranks.
 class RandomProgram {
  public:
   explicit RandomProgram(uint64_t seed) : seed_(seed) {
@@ -126,14 +128,14 @@ class RandomProgram {
       if (text_.ends_with("(")) text_ += name + ", ";
     }
     text_ += ")\n}\n";
-    // What is returned is computed from a value, never a view of a gather alone.
+    // Every output is computed from a value, and is never a bare view of a gather.
     return with_results();
   }
 
  private:
   struct Value {
     Numbers sizes;
-    int64_t gathered_over = 0;  // ranks of the last gather, 0: it is not the result of one
+    int64_t gathered_over = 0;  // ranks of the gather, or 0 if the value is no result of one
     std::string group;
     bool is_cut = false;
   };
@@ -204,7 +206,7 @@ class RandomProgram {
     collect(
         "reduce_scatter_tensor.default(" + name(from) + ", \"sum\", " + std::to_string(count) + ", \"" + group + "\")",
         sizes);
-    // Often one more of the kind, and their sum.
+    // Often adds a second reduce-scatter of the same kind, and the sum of both.
     if (below(2) == 0) return;
     const size_t one = values_.size() - 1, other = add(values_[from].sizes, "aten.neg.default(" + name(from) + ")");
     collect(
@@ -218,7 +220,7 @@ class RandomProgram {
     add(sizes, "_c10d_functional.wait_tensor.default(" + start + ")");
   }
 
-  // One rank's part of what was gathered, mostly the own one.
+  // One rank's slice of a gathered tensor, mostly this rank's own.
   void cut(size_t from) {
     const Value& value = values_[from];
     if (value.gathered_over == 0) return;
@@ -237,7 +239,8 @@ class RandomProgram {
     values_[cut].is_cut = true;
     add(sizes, "aten.neg.default(" + name(cut) + ")");
   }
-  // The same of columns, after all parts were put side by side; now and then in another order, or not copied.
+  // The same for columns, after all ranks' slices are concatenated side by side. Sometimes two
+  // slices are swapped, or the result is not copied.
   void cut_along(size_t from) {
     const Value value = values_[from];
     if (value.gathered_over < 2 || value.sizes.size() != 2) return;
@@ -265,7 +268,7 @@ class RandomProgram {
                 std::to_string((place + 1) * columns) + ")",
             "(" + std::to_string(width) + ", 1)" + (place == 0 ? "" : "+" + std::to_string(place * columns)));
     const std::string taken = name(cut);
-    values_.pop_back();  // a collective is given what lies row by row
+    values_.pop_back();  // collectives take only contiguous values
     text_.replace(text_.rfind(taken), taken.size(), "%s" + std::to_string(++num_cuts_));
     const std::string source = "%s" + std::to_string(num_cuts_);
     if (below(6) == 0) {
@@ -275,7 +278,7 @@ class RandomProgram {
     }
   }
   void flatten(size_t from) {
-    if (values_[from].is_cut) return;  // its views would begin elsewhere, too
+    if (values_[from].is_cut) return;  // its views would have an offset as well
     const Numbers sizes = values_[from].sizes;
     const Numbers other = sizes.size() == 2   ? Numbers{sizes[0] * sizes[1]}
                           : sizes[0] % 2 == 0 ? Numbers{sizes[0] / 2, 2}
@@ -284,7 +287,7 @@ class RandomProgram {
     add(other, "aten.view.default(" + name(from) + ", [" + text_of(other) + "])");
   }
 
-  // Every returned value under a `neg` of its own: nothing is handed out that is part of a buffer.
+  // Returns every value through an `exp` of its own, so that no output is part of a buffer.
   std::string with_results() {
     const size_t at = text_.rfind("  return");
     std::string last = text_.substr(at), results;
@@ -304,10 +307,10 @@ class RandomProgram {
   int64_t rank_ = 0;
   std::string text_;
   std::vector<Value> values_;
-  size_t num_cuts_ = 0;  // of columns
+  size_t num_cuts_ = 0;  // cuts of columns
 };
 
-// All ranks at once, on whole numbers: a collective finds its fellows by name.
+// Executes all ranks together on integers. A collective finds the calls of the other ranks by name.
 class Machine {
  public:
   explicit Machine(const std::vector<std::unique_ptr<Module>>& ranks) : ranks_(ranks), known_(ranks.size()) {}
@@ -448,7 +451,7 @@ std::optional<RunReport> run_on(Module& module, const std::string& text) {
   return std::nullopt;
 }
 
-// Copies of columns that were cut out of a cat.
+// Counts copies of columns that were cut out of a cat.
 int64_t num_copied_columns(const Module& module) {
   const std::string text = print_text(module);
   int64_t count = 0;
@@ -479,7 +482,7 @@ TEST_CASE("gathers: random programs compute the same on every rank", "[passes][g
       traces.push_back(trace_rank(*after[rank], static_cast<int64_t>(rank), "rank" + std::to_string(rank)));
     }
     for (const RankConflict& conflict : compare_ranks(traces).conflicts) {
-      // A gather that nobody reads, and nobody waits for, is of the program.
+      // The program itself may have a gather without a wait and without a user.
       if (conflict.kind != RankConflict::Kind::kDiscipline) FAIL_CHECK(conflict.text);
     }
     Machine own(before), other(after);
@@ -487,12 +490,13 @@ TEST_CASE("gathers: random programs compute the same on every rank", "[passes][g
   }
   for (const char* counter : {"fused", "groups", "round-trips", "merged", "merged-reductions", "columns"}) {
     INFO(counter);
-    // Of few programs some come to nothing.
+    // A few programs may leave some counters at 0.
     if (num_programs() >= 2000) CHECK(counted[counter] > static_cast<int64_t>(num_programs() / 50));
   }
 }
 
-// Edits of what the passes made after which it computes something else. False, and no change: there is no place for it.
+// Edits an optimized graph so that it computes something else. spoil() returns false, and changes
+// nothing, if the edit has no place in the graph.
 class GatherSpoiler {
  public:
   GatherSpoiler(Graph& graph, uint64_t seed) : graph_(graph), random_(seed) {}
@@ -516,7 +520,7 @@ class GatherSpoiler {
   }
 
  private:
-  // Those that something hangs on that is returned.
+  // Calls that an output depends on, with `part` in the name.
   std::vector<NodeId> calls(std::string_view part) {
     std::vector<NodeId> found;
     IdMap<NodeId, bool> is_read(graph_.num_ids(), false);
@@ -545,11 +549,11 @@ class GatherSpoiler {
     return false;
   }
 
-  // Of as many ranks: other ones, or in another order.
+  // Moves a gather to a group of as many ranks: different ranks, or another order.
   bool run_on_another_group() {
     for (const NodeId node : calls("_c10d_functional.all_gather")) {
       const ProcessGroup* own = group_of(node);
-      if (!is_returned_whole(node)) continue;  // the own part is the same whoever takes part
+      if (!is_returned_whole(node)) continue;  // the rank's own slice is the same in any group
       for (const ProcessGroup& other : graph_.module().groups) {
         if (own == nullptr || other.ranks.size() != own->ranks.size() || other.ranks == own->ranks) continue;
         std::vector<Arg> args(graph_.pool().args(graph_[node].args).begin(),
@@ -570,7 +574,7 @@ class GatherSpoiler {
     }
     return false;
   }
-  // The first argument is another value of its sizes, that was made of other numbers.
+  // Replaces an input as the first argument by another input, which has other numbers.
   bool read_another(std::string_view part) {
     for (const NodeId node : calls(part)) {
       const NodeId own = first_argument(graph_, node);
@@ -609,10 +613,10 @@ TEST_CASE("gathers: what is spoiled afterwards is not proved", "[passes][gathers
     ProofOptions options;
     options.numerics = Numerics::kReordersReductions;
     options.allow_dead_collectives = true;
-    // Claims prove nothing by themselves: more of them, on every node of both graphs.
+    // Claims prove nothing by themselves, so extra claims are put on every node of both graphs.
     const std::vector<Claim> claims = report->steps[0].result.claims();
     std::vector<std::vector<Claim>> sets = {claims};
-    for (const auto& [law, name] : EnumNames<Law>::kAll) {
+    for (const auto& [law, name] : EnumNames<RewriteRule>::kAll) {
       sets.push_back(claims);
       for (const Module* module : {before.get(), after.get()}) {
         for (const NodeId node : module->main().nodes()) sets.back().push_back({"main", module->main()[node].uid, law});

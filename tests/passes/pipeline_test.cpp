@@ -1,4 +1,4 @@
-// Pipeline text, option binding, the order rules, and the checks of the runner.
+// Pipeline text, option binding, order rules, and the checks of the runner.
 
 #include "passes/pipeline/pipeline.h"
 
@@ -45,12 +45,12 @@ struct EnumNames<Colour> {
 
 namespace {
 
-// Renames the first node when it paints anything, and counts what it is told to count.
+// Changes the graph as `colour` and `where` demand, and counts `coats` if `loud`.
 Result<PassResult> paint(Graph& graph, const PaintOptions& options) {
   PassResult result;
   if (options.where == "nowhere") return Error{ErrorCode::kUnsupportedGraph, "nothing to paint", "", {}};
   if (options.colour == Colour::kBlue) graph[graph.first()].tag = Tag::kMustSave;
-  if (options.where == "bare") {  // wipes the tag and the mark of the second node off
+  if (options.where == "bare") {  // erases the tag and the mark of the second node
     Node& node = graph[graph.next(graph.first())];
     node.tag = Tag::kNone;
     node.meta = {};
@@ -162,7 +162,8 @@ struct BasketOptions {
 
 Result<PassResult> fill(Module&, const BasketOptions&) { return PassResult(); }
 
-// What a pipeline's text says of an option that was given so; its error's message and hint where it is refused.
+// The pipeline text of an option with this value, or the error's message and hint if the value is
+// refused.
 std::string bound_text(const std::string& option, const std::string& value) {
   const PassInfo row = entry<fill>("fill", Numerics::kExact, "Fill.");
   const Result<BoundPass> bound = row.bind({{option, value}});
@@ -182,8 +183,8 @@ TEST_CASE("options may be sizes, numbers, lists and patterns, each with one spel
   CHECK(row.options[3].choices == std::vector<std::string>{"apple", "pear", "plum"});
 
   CHECK(bound_text("size", "1024MiB") == "fill{size=1GiB}");
-  CHECK(bound_text("size", "1.5KiB") == "fill{size=1536}");
-  CHECK(bound_text("size", "26214400") == "fill");
+  CHECK(bound_text("size", "1.5KiB") == "fill{size=1536B}");
+  CHECK(bound_text("size", "26214400B") == "fill");
   CHECK(bound_text("share", "25e-2") == "fill{share=0.25}");
   CHECK(bound_text("share", ".5") == "fill");
   CHECK(bound_text("names", " b , a,") == "fill{names=\"b,a\"}");
@@ -195,7 +196,7 @@ TEST_CASE("options may be sizes, numbers, lists and patterns, each with one spel
   const auto refused = [](const std::string& option, const std::string& value) {
     return "'" + value + "' is not a value of option '" + option + "' of 'fill'; ";
   };
-  const std::string size_hint = "write a size, as in 25MiB, 1.5GiB or 1000";
+  const std::string size_hint = "write a size with a unit, as in 25MiB, 1.5GiB or 1000B";
   CHECK(bound_text("size", "-1") == refused("size", "-1") + size_hint);
   CHECK(bound_text("size", "25 apples") == refused("size", "25 apples") + size_hint);
   CHECK(bound_text("share", "nan") == refused("share", "nan") + "write a number, as in 0.5 or 1e-3");
@@ -280,9 +281,8 @@ TEST_CASE("a pass must not stand behind what it must precede", "[passes][pipelin
   const Error error = pipeline_error("cse,remat,infer-phase");
   CHECK(error.code == ErrorCode::kPassOrder);
   CHECK(error.where.column == 11);
-  CHECK(
-      error.message ==
-      "'infer-phase' must not stand after 'remat': it needs open-phases, and remat decides by phases and writes some");
+  CHECK(error.message ==
+        "'infer-phase' must not come after 'remat': it needs open-phases, but remat relies on phases and writes some");
   CHECK(error.hint == "put 'infer-phase' before 'remat'");
   CHECK(pipeline_error("remat,sac").code == ErrorCode::kPassOrder);
   CHECK(pipeline_error("sac,infer-phase").code == ErrorCode::kPassOrder);
@@ -360,7 +360,8 @@ TEST_CASE("subgraphs are not run on, steps are observed and may be cut short", "
   CHECK(seen == std::vector<std::string>{"0 cse 9", "1 dce 7"});
 }
 
-// Splits the main graph in two: what comes before the node `first_of_second`, which hands on all that is read after it.
+// Splits the main graph before the node `first_of_second`. The first graph hands on every value
+// that the second one uses.
 struct SplitOptions {
   std::string first_of_second = "second";
 
@@ -431,7 +432,7 @@ TEST_CASE("a pass on the module splits a graph, and the passes after it run on w
   Result<BoundPass> bound = row.bind({});
   REQUIRE(bound.ok());
   pipeline->steps.insert(pipeline->steps.begin(), {&row, "split", *bound});
-  pipeline->steps.insert(pipeline->steps.begin() + 2, pipeline->steps[2]);  // dce, then what it left for cse
+  pipeline->steps.insert(pipeline->steps.begin() + 2, pipeline->steps[2]);  // dce runs twice
   PassContext context(*module);
   const Result<RunReport> report = run_pipeline(*module, *pipeline, RunOptions(), context);
   REQUIRE(report.ok());
@@ -443,7 +444,8 @@ TEST_CASE("a pass on the module splits a graph, and the passes after it run on w
   CHECK(module->main().num_nodes() == 5);
   CHECK(context.facts.of(module->main()).storages().num_buffers() > 0);
 
-  // Both as one step, whose second run takes what the first hands on: at its sum %x, %y, %a, %c are there, and the sum.
+  // Both graphs as one step. The second run takes the outputs of the first. At its sum, %x, %y, %a,
+  // %c and the sum are live.
   const Result<Step> step = find_step(*module);
   REQUIRE(step.ok());
   CHECK(step->count(1, StepInput::Source::kOutput) == step->runs[1].inputs.size());
@@ -465,7 +467,7 @@ TEST_CASE("the structural hash sees every part a pass may change", "[passes][pip
   const NodeId node = graph.next(graph.first());
   StructuralHash last = structural_hash(*module);
   CHECK(structural_hash(*module) == last);
-  graph.mutable_extra(node);  // empty rare fields are no change
+  graph.mutable_extra(node);  // adding empty rare fields is no change
   CHECK(structural_hash(*module) == last);
   const auto changed = [&](const char* what) {
     INFO(what);

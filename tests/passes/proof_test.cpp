@@ -1,4 +1,5 @@
-// Passes of newcomers: one that is wrong, and one that puts expressions in place of others, which only a law proves equal.
+// Passes as a newcomer might write them. One is wrong. The other replaces expressions by equal
+// ones, which only a rewrite rule proves.
 
 #include <memory>
 #include <string>
@@ -18,7 +19,8 @@ struct NoOptions {
   static void visit(Self&, Field&&) {}
 };
 
-// Lets the first of two equal negations stand for the second: but does not ask whether what they read is written between.
+// Replaces the second of two equal negations by the first, but does not check whether the operand
+// is written in between.
 Result<PassResult> merge_negations(Graph& graph, const NoOptions&, PassContext& context) {
   PassResult result;
   Replacer replacer(graph, context.facts.of(graph).phases(), "merge-negations");
@@ -56,19 +58,18 @@ TEST_CASE("a newcomer's pass that moves a read over a write is stopped, and the 
     return report.ok() ? std::string("proved") : format_error(report.error());
   };
   CHECK(run("") == "proved");
-  CHECK(
-      run("  %w: f32[4] = aten.add_.Tensor(%x, 1)\n") ==
-      "error[FX0420]: after pass 1 (merge-negations): it computes something else; different: output 0 (%s)\n"
-      "  graph: @g\n  node: %s\n  module: layers.0\n  source: model.py:12\n"
-      "  %s: f32[4] = aten.mul.Tensor(%a, %a)\n"
-      "  hint: the node shown is the first call that the graph before does not compute; its node of this uid is called "
-      "alike, but reads other data: what it is given was computed or written otherwise, or it stands before or after "
-      "another write, draw or effect");
+  CHECK(run("  %w: f32[4] = aten.add_.Tensor(%x, 1)\n") ==
+        "error[FX0420]: after pass 1 (merge-negations): results differ: output 0 (%s)\n"
+        "  graph: @g\n  node: %s\n  module: layers.0\n  source: model.py:12\n"
+        "  %s: f32[4] = aten.mul.Tensor(%a, %a)\n"
+        "  hint: the node shown is the first call that the input graph does not compute; its node of this uid is the "
+        "same call, but reads other data: its operands were computed or written differently, or it comes before or "
+        "after another write, draw or effect");
 }
 
 struct ReadPartsOptions {
   bool claims = true;
-  bool takes_first = false;  // whatever the slice takes
+  bool takes_first = false;  // ignores the rows of the slice
 
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
@@ -77,7 +78,8 @@ struct ReadPartsOptions {
   }
 };
 
-// Readers of rows [start, end) of a concatenation of tensors of as many rows each read the tensor that stands there.
+// Replaces rows [start, end) of a concatenation by the tensor at that place. Every tensor has as
+// many rows as the slice.
 Result<PassResult> read_parts(Graph& graph, const ReadPartsOptions& options, PassContext& context) {
   PassResult result;
   Replacer replacer(graph, context.facts.of(graph).phases(), "read-parts");
@@ -92,7 +94,7 @@ Result<PassResult> read_parts(Graph& graph, const ReadPartsOptions& options, Pas
     const int64_t rows = graph.arg(slice, 3)->as_int() - start;
     const std::span<const Arg> parts = graph.pool().children(*graph.arg(from, 0));
     const size_t place = options.takes_first ? 0 : static_cast<size_t>(start / rows);
-    if (options.claims) result.claim(graph, slice, Law::kPart);
+    if (options.claims) result.claim(graph, slice, RewriteRule::kPart);
     replacer.replace(slice, parts[place].as_node());
     result.count("parts");
   }
@@ -107,7 +109,7 @@ const char* const kRows =
     "  %h: f32[4, 4](4, 1)+16 = aten.slice.Tensor(%b, 0, 4, 8)\n"
     "  %r: f32[4, 4] = aten.neg.default(%h)\n  return (%r,)\n}\n";
 
-// "proved", or the error, of the pass and then dce.
+// Runs the pass and then dce, and returns "proved" or the error.
 std::string run(const std::string& text, const OptionTexts& given) {
   const PassInfo row = entry<read_parts>("read-parts", Numerics::kExact, "Read parts.",
                                          PassRules{{}, {}, {{ProofTerm::kClaims, "", ""}}});
@@ -127,10 +129,8 @@ std::string run(const std::string& text, const OptionTexts& given) {
 
 TEST_CASE("claims: a law proves what the pass says, and later passes are proved from there", "[passes][pipeline]") {
   CHECK(run(kRows, {}) == "proved");
-  CHECK(run(kRows, {{"claims", "false"}}) ==
-        "after pass 2 (read-parts): it computes something else; different: output 0 (%r)");
-  CHECK(run(kRows, {{"takes-first", "true"}}) ==
-        "after pass 2 (read-parts): it computes something else; different: output 0 (%r)");
+  CHECK(run(kRows, {{"claims", "false"}}) == "after pass 2 (read-parts): results differ: output 0 (%r)");
+  CHECK(run(kRows, {{"takes-first", "true"}}) == "after pass 2 (read-parts): results differ: output 0 (%r)");
 }
 
 TEST_CASE("claims: what a law does not bear out is said", "[passes][pipeline]") {
@@ -138,10 +138,9 @@ TEST_CASE("claims: what a law does not bear out is said", "[passes][pipeline]") 
   text.replace(text.find("4, 8)"), 5, "3, 6)");
   text.replace(text.find("[4, 4](4, 1)+16"), 15, "[3, 4](4, 1)+12");
   text.replace(text.find("%r: f32[4, 4]"), 13, "%r: f32[3, 4]");
-  CHECK(
-      run(text, {}) ==
-      "after pass 2 (read-parts): it computes something else; different: output 0 (%r); claims refused: part at %h of "
-      "the graph before: it is not exactly what one tensor was copied to");
+  CHECK(run(text, {}) ==
+        "after pass 2 (read-parts): results differ: output 0 (%r); claims refused: part at %h of "
+        "the input graph: its bytes are not exactly the range that one tensor was copied into");
 }
 
 TEST_CASE("claims: a pass whose row does not say so may make none", "[passes][pipeline]") {

@@ -1,4 +1,4 @@
-// The reducer by itself: judges in this process.
+// The reducer without its command: judges run in this process.
 
 #include "passes/reduce/reduce.h"
 
@@ -18,7 +18,7 @@
 namespace fxopt {
 namespace {
 
-// A call of `reader` whose first argument is a call of `read`.
+// True if the first argument of a call of `reader` is a call of `read`.
 bool reads(const Module& module, std::string_view reader, std::string_view read) {
   for (const GraphId id : module.graphs()) {
     const Graph& graph = module.graph(id);
@@ -37,7 +37,7 @@ struct Reduced {
   std::vector<uint64_t> judged;  // hashes of the cases, in order
 };
 
-// Runs the reducer and holds every case that is judged against what its header promises.
+// Runs the reducer, and checks every judged case against the promises of its header.
 Reduced reduce(ReduceCase from, const std::function<bool(const Module&, const ReduceCase&)>& is_interesting) {
   Reduced result;
   std::set<std::pair<std::string, std::string>> seen;
@@ -61,7 +61,8 @@ Reduced reduce(ReduceCase from, const std::function<bool(const Module&, const Re
   return result;
 }
 
-// Random modules carry what no verifier lets pass: kinds of it go until nothing is broken.
+// Random modules contain details that the verifier rejects. Drops one kind after another until
+// nothing is broken.
 void make_valid(Module& module) {
   for (const ModuleDetail& detail : module_details()) {
     if (!verify(module, 1).empty()) detail.drop(module);
@@ -75,7 +76,7 @@ void make_valid(Module& module) {
   }
 }
 
-// A valid random module of at least `min_nodes` nodes, with aten.relu of an aten.mm put into it.
+// A valid random module of at least `min_nodes` nodes, with an inserted aten.relu of an aten.mm.
 std::string random_case(uint64_t& seed, size_t min_nodes) {
   RandomModuleOptions options;
   options.max_nodes = 400;
@@ -99,7 +100,7 @@ std::string random_case(uint64_t& seed, size_t min_nodes) {
     for (NodeId node = middle; node != graph.output(); node = graph.next(node)) {
       const std::vector<UseId> edges = graph.edges(node);
       if (edges.empty()) continue;
-      graph.set_use(edges.front(), relu);  // so that much depends on it
+      graph.set_use(edges.front(), relu);  // gives relu many dependents
       break;
     }
     if (verify(*module).empty()) return print_text(*module);
@@ -120,7 +121,8 @@ TEST_CASE("reduce: a relu of an mm in random modules comes down to both, an inpu
     CHECK(reduced.report.nodes <= 4);
     most = std::max(most, reduced.report.judged);
     if (i > 0) continue;
-    CHECK(reduce({text, std::nullopt}, judge).judged == reduced.judged);  // the same cases in the same order
+    // The second reduction judges the same cases in the same order.
+    CHECK(reduce({text, std::nullopt}, judge).judged == reduced.judged);
   }
   CHECK(most <= 400);
 }
@@ -178,7 +180,8 @@ graph @g {
 )",
                                   std::nullopt},
                                  [](const Module& module, const ReduceCase&) {
-                                   const Graph& graph = module.main();  // sin of something, after relu, returned
+                                   // Interesting: an output depends on a relu and on a sin.
+                                   const Graph& graph = module.main();
                                    const std::vector<NodeId> leaves = output_leaves(graph);
                                    std::vector<NodeId> read(leaves.begin(), leaves.end());
                                    bool has_relu = false, has_sin = false;
@@ -270,7 +273,7 @@ TEST_CASE("reduce refuses what does not parse") {
   CHECK(report.error().code == ErrorCode::kUnknownPass);
 }
 
-// -- the edits, text in and text out
+// -- the edits, from text to text
 constexpr std::string_view kChain = R"(fxg 0
 graph @g {
   %x: f32[4] = placeholder()

@@ -1,6 +1,7 @@
-// plant RULES SOURCES OUT: copies the allocator from the folder SOURCES into OUT/tests/planted, as fxopt::planted, with
-// every change that RULES lists in place beside what stands there: fxopt::planted::planted_rule, a number from 1,
-// chooses one, and 0 none. Writes OUT/tests/planted/rule_names.h, too.
+// plant RULES SOURCES OUT: copies the allocator from the folder SOURCES to OUT/tests/planted, in
+// the namespace fxopt::planted. Every change that RULES lists is compiled in beside the original
+// text. fxopt::planted::planted_rule, a number from 1, selects a change; 0 selects none. Also
+// writes OUT/tests/planted/rule_names.h.
 
 #include <cstdio>
 #include <fstream>

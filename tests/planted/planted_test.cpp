@@ -1,5 +1,6 @@
-// Changes planted in the allocator's rules: the cases or the random traces must notice each. The allocator tested here
-// is a copy with all changes in it, made by plant.cpp when the tests are built.
+// Changes planted in the allocator's rules: the cases or the random traces must notice each one.
+// The tested allocator is a copy that contains all changes; plant.cpp generates it when the tests
+// are built.
 
 #include <cstdio>
 #include <iterator>
@@ -21,14 +22,14 @@ bool cases_notice(const std::vector<std::pair<std::string, std::string>>& cases)
   for (const auto& [name, text] : cases) {
     try {
       if (!CaseRunner<planted::CachingAllocator>().run(text).empty()) return true;
-    } catch (const std::exception&) {  // of a check, which is how some changes end
+    } catch (const std::exception&) {  // from a check: some changes end that way
       return true;
     }
   }
   return false;
 }
 
-// The number of the trace on which the model notices the change; kMaxTraces where it does on none.
+// The number of the first trace on which the model notices the change; kMaxTraces if none does.
 uint64_t first_trace_that_notices(uint64_t count) {
   for (uint64_t seed = 0; seed < count; ++seed) {
     if (!Duel<planted::CachingAllocator>(seed).run().empty()) return seed;

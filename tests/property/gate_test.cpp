@@ -1,5 +1,5 @@
-// Limits on growth under random edits of real graphs: a regression is stopped and its cause alone is named, and what
-// changes no byte passes a limit of none.
+// Limits on growth under random edits of real graphs. A regression is stopped, and only its cause
+// is named. An edit that changes no byte passes a limit of zero.
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -20,7 +20,8 @@
 namespace fxopt {
 namespace {
 
-// FXOPT_GATE_EDITS sets how many regressions and how many neutral edits are tried; each is made from its number alone.
+// FXOPT_GATE_EDITS sets the number of regressions and of neutral edits. The number of an edit
+// determines it.
 uint64_t number_of_edits() {
   const char* text = std::getenv("FXOPT_GATE_EDITS");
   return text != nullptr ? std::strtoull(text, nullptr, 10) : 100;
@@ -54,7 +55,7 @@ class Subjects {
     const Subject subject{name + (passes.empty() ? "" : ", recomputed"), folder_ / (number + ".pb"),
                           folder_ / (number + ".json"), !passes.empty()};
     const std::unique_ptr<Module> module = load_testdata(name);
-    prepare(*module);  // as `fxopt mem` does
+    prepare(*module);  // as in `fxopt mem`
     REQUIRE(save_module(*module, subject.path).ok());
     if (!passes.empty()) {
       const std::string made = folder_ / (number + "_made.pb");
@@ -77,7 +78,7 @@ std::unique_ptr<Module> load(const Subject& subject) {
   return std::move(*module);
 }
 
-// Written plainly: what makes a file safe from a crash takes longer than all else here.
+// Uses a plain write: a crash-safe write would take longer than the rest of the test.
 CliResult check(const Subject& subject, const Module& module, const std::string& path, const std::string& limit) {
   const Result<std::string> bytes = print_module(module, *format_of_path(path));
   if (!bytes.ok()) FAIL(format_error(bytes.error()));
@@ -85,7 +86,7 @@ CliResult check(const Subject& subject, const Module& module, const std::string&
   return run_fxopt({"mem", path, "--baseline", subject.base, "--max-growth", limit});
 }
 
-// The kinds by turns; the next kind where the graph has no place for one.
+// Cycles through the kinds; takes the next kind if the graph has no place for one.
 template <class Kind, size_t kNumKinds, class Apply>
 Kind apply_next(uint64_t turn, const Apply& apply) {
   for (size_t i = 0; i < kNumKinds; ++i) {
@@ -96,7 +97,7 @@ Kind apply_next(uint64_t turn, const Apply& apply) {
   return Kind{};
 }
 
-// True when the cause is named first, and beside it nothing that the edit did not add.
+// True if the cause is named first, followed only by nodes that the edit added.
 bool names_only(const std::string& message, const std::string& cause) {
   const std::string first = "grew at the peak: %" + cause + " (";
   if (!contains(message, first)) return false;
@@ -106,7 +107,7 @@ bool names_only(const std::string& message, const std::string& cause) {
   return true;
 }
 
-// Every other turn of a graph with copies loses one of them; other graphs have none to lose.
+// On a graph with recomputed copies, every other edit removes one; other graphs have none.
 uint64_t turn_of(uint64_t edit, const Subjects& subjects) {
   const uint64_t round = edit / subjects.size(), place = edit % subjects.size();
   if (subjects[place].is_recomputed && round % 2 == 0) return static_cast<uint64_t>(Regression::kLostCheckpoint);

@@ -19,7 +19,8 @@ constexpr const char* kNeutralNames[kNumNeutralEdits] = {"rename all",   "rename
 constexpr std::array<std::string_view, 3> kIdentities = {"aten.alias.default", "aten.detach.default",
                                                          "aten.view.default"};
 
-// Dense in row-major order, of known sizes: it can grow in its first dimension without another change.
+// Dense in row-major order with known sizes: it can grow in its first dimension without another
+// change.
 bool can_grow(const Module& module, const Tensor& tensor) {
   if (tensor.layout != Layout::kStrided || !tensor.sizes.is_valid() || !tensor.strides.is_valid()) return false;
   if (!(tensor.offset == Dim{}) || module.dims(tensor.sizes).empty()) return false;
@@ -96,13 +97,13 @@ bool GraphEditor::apply(NeutralEdit kind) {
   return false;
 }
 
-// From a little more than 0.1 % to 5 %.
+// A random growth from slightly above 0.1 % to 5 % of the peak.
 int64_t GraphEditor::growth() {
   const double fraction = 0.0011 + 0.0489 * static_cast<double>(below(1 << 20)) / (1 << 20);
   return static_cast<int64_t>(fraction * static_cast<double>(peak_)) + 1;
 }
 
-// Made by a node that makes nothing else, on the device that is looked at.
+// Produced on the traced device by a node with a single result.
 bool GraphEditor::is_cause(const Lifetime& lifetime) const {
   const Buffer& buffer = storages_.buffer(lifetime.buffer);
   return lifetime.known && buffer.source == BufferSource::kNode && buffer.device == trace_.device &&
@@ -124,7 +125,7 @@ std::vector<NodeId> GraphEditor::shuffled_nodes() {
   return list;
 }
 
-// By at least `bytes`, and by a tenth of the peak at most.
+// Grows the tensor by at least `bytes`, plus at most a tenth of the peak.
 bool GraphEditor::grow(NodeId node, int64_t bytes) {
   Tensor& tensor = graph_.pool().tensor(graph_.pool().value(graph_[node].value));
   if (!can_grow(module_, tensor)) return false;
@@ -137,7 +138,7 @@ bool GraphEditor::grow(NodeId node, int64_t bytes) {
   tensor.sizes = module_.dims(sizes);
   tensor.storage = StorageId();  // the recorded one is too small
   if (StorageMap(graph_).num_buffers() == storages_.num_buffers()) return true;
-  tensor = before;  // a reshape of it copies now
+  tensor = before;  // a reshape of it would now copy
   return false;
 }
 
@@ -167,7 +168,7 @@ NodeId GraphEditor::call_before(NodeId before, const std::string& target, const 
   return node;
 }
 
-// Something of a few bytes that reads `node`, and something that reads that.
+// Adds a consumer of `node` with a result of a few bytes, and a consumer of that result.
 void GraphEditor::read_before(NodeId before, NodeId node) {
   Tensor scalar;
   scalar.dtype = DType::kFloat32;
@@ -229,7 +230,7 @@ std::optional<std::string> GraphEditor::lose_checkpoint() {
     if (origin.kind != OriginKind::kRecomputed || found == by_uid.end() || !by_uid.contains(graph_[copy].uid)) continue;
     if (found->second.last >= peak_place_ || found->second.bytes <= peak_ / 900) continue;
     const NodeId original = storages_.buffer(found->second.buffer).producer;
-    if (!is_plain(original)) continue;  // a collective would hold its input, too
+    if (!is_plain(original)) continue;  // a collective would also hold its input
     for (const NodeId reader : graph_.users(copy)) {
       if (graph_.position(reader) < peak_place_) continue;
       for (const UseId use : graph_.edges(reader)) {
@@ -247,7 +248,8 @@ void GraphEditor::rename(bool all) {
   }
 }
 
-// Neither waits for what the other does, and nothing but its inputs and outputs decides what it needs.
+// An aten call without in-place writes or control dependencies: only its inputs and outputs
+// determine its memory.
 bool GraphEditor::is_plain(NodeId node) const {
   const NodeExtra* extra = graph_.extra(node);
   const std::string_view target = graph_[node].is_call() ? std::string_view(graph_.op(node).name) : "";
@@ -264,7 +266,7 @@ bool GraphEditor::can_swap(NodeId first, NodeId second) const {
       made += report_.lifetimes[buffer.index()].bytes;
     }
   }
-  return live_[graph_.position(first)] + made <= peak_;  // as much as can be live between the two
+  return live_[graph_.position(first)] + made <= peak_;  // upper bound of bytes live between them
 }
 
 bool GraphEditor::swap() {

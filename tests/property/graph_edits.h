@@ -15,12 +15,12 @@ namespace fxopt {
 
 // Edits that raise the ideal peak by more than 0.1 %.
 enum class Regression : uint8_t {
-  kGrow,            // a storage that is live at the peak gets larger
-  kGrowAndRename,   // the same, and every node gets another name
-  kMovePeak,        // a storage that is live elsewhere gets so large that the peak is there
-  kLateReader,      // a storage that had ended before the peak is read behind it
-  kNewNode,         // a new storage lives across the peak
-  kLostCheckpoint,  // what read a recomputed copy reads the original again
+  kGrow,            // grows a storage that is live at the peak
+  kGrowAndRename,   // the same, and renames every node
+  kMovePeak,        // grows a storage live elsewhere until the peak is there
+  kLateReader,      // adds a use after the peak of a storage that ended before it
+  kNewNode,         // adds a storage that lives across the peak
+  kLostCheckpoint,  // redirects a use of a recomputed copy to the original
 };
 inline constexpr size_t kNumRegressions = 6;
 
@@ -28,9 +28,9 @@ inline constexpr size_t kNumRegressions = 6;
 enum class NeutralEdit : uint8_t {
   kRenameAll,
   kRenameSome,
-  kSwap,            // two independent nodes that stand side by side, away from the peak
-  kInsertAlias,     // aten.alias, aten.detach, aten.view of the same shape before one reader
-  kRemoveIdentity,  // one of those that is there already
+  kSwap,            // two adjacent independent nodes, away from the peak
+  kInsertAlias,     // aten.alias, aten.detach, aten.view of the same shape before one consumer
+  kRemoveIdentity,  // an existing node of these kinds
   kMetadata,
 };
 inline constexpr size_t kNumNeutralEdits = 6;
@@ -38,22 +38,23 @@ inline constexpr size_t kNumNeutralEdits = 6;
 const char* regression_name(Regression kind);
 const char* neutral_edit_name(NeutralEdit kind);
 
-// Edits the main graph of a module, once. What is edited depends on the seed alone.
+// Edits the main graph of a module, once. The seed determines the edit.
 class GraphEditor {
  public:
   GraphEditor(Module& module, uint64_t seed);
 
-  // The name of the node whose storage is the cause; nothing, and no change, where the graph has no place for it.
+  // Returns the name of the node whose storage is the cause. Returns nothing, and changes nothing,
+  // if the graph has no place for the edit.
   std::optional<std::string> apply(Regression kind);
-  // False, and no change, where the graph has no place for it.
+  // Returns false, and changes nothing, if the graph has no place for the edit.
   bool apply(NeutralEdit kind);
 
-  // The node of the peak before the edit, by its name then.
+  // The name, before the edit, of the node at the peak.
   const std::string& peak_node() const { return peak_node_; }
 
  private:
   uint64_t below(uint64_t end) { return random_() % end; }
-  int64_t growth();  // bytes by which the peak is to rise
+  int64_t growth();  // bytes to add to the peak
   bool is_cause(const Lifetime& lifetime) const;
   std::vector<Lifetime> shuffled_causes();
   bool grow(NodeId node, int64_t bytes);
@@ -82,7 +83,7 @@ class GraphEditor {
   StorageMap storages_;
   MemoryReport report_;
   MemoryTrace trace_;
-  std::vector<int64_t> live_;  // bytes by place
+  std::vector<int64_t> live_;  // bytes, by place
   uint32_t peak_place_ = 0;
   int64_t peak_ = 0;
   std::string peak_node_;

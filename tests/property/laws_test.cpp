@@ -1,4 +1,5 @@
-// The laws of the three forms on random modules: what is read is what was written, and writing is deterministic.
+// Invariants of the three forms on random modules: reading restores the written content, and
+// writing is deterministic.
 
 #include <array>
 #include <cstdio>
@@ -15,7 +16,8 @@
 namespace fxopt {
 namespace {
 
-// FXOPT_RANDOM_GRAPHS sets how many modules are tried, for long runs; each is made from its number alone.
+// FXOPT_RANDOM_GRAPHS sets the number of modules for long runs. The number of a module determines
+// it.
 uint64_t number_of_modules() {
   const char* text = std::getenv("FXOPT_RANDOM_GRAPHS");
   return text != nullptr ? std::strtoull(text, nullptr, 10) : 10000;

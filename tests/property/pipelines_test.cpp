@@ -11,12 +11,13 @@
 #include "tests/property/random_pipeline.h"
 #include "tests/testdata/files.h"
 
-// Random pipelines with every option of every pass, over graphs of which little is recorded: no types, no hints, no phases, no roles.
+// Random pipelines with every option of every pass, over graphs that lack types, hints, phases or
+// roles.
 
 namespace fxopt {
 namespace {
 
-// Takes out records of that kind.
+// Removes records of the given kinds.
 enum Bare : unsigned { kTypes = 1, kHints = 2, kPhases = 4, kRoles = 8 };
 void strip(Module& module, unsigned what) {
   for (Symbol& symbol : module.symbols) {

@@ -67,7 +67,7 @@ class Generator {
     return name(kWords[below(std::size(kWords))]);
   }
 
-  // -- arguments of metadata: every kind that may stand there
+  // -- arguments of metadata: every kind that is allowed there
   void push_meta(ArgStack& stack, Pool& pool, int depth) {
     const size_t mark = stack.mark();
     switch (below(depth > 0 ? 22 : 16)) {
@@ -434,7 +434,7 @@ class Generator {
     if (chance(20)) fill(graph.subclasses, graph.pool());
   }
 
-  // -- records: any record, by its own visit()
+  // -- records: any record, through its own visit()
   template <class T>
   void fill(T& field, Pool& pool) {
     if constexpr (std::is_same_v<T, bool>) {
@@ -505,7 +505,7 @@ class Generator {
   Module* module_ = nullptr;
   std::array<bool, kNumFeatures> wanted_{};
   std::vector<NodeId> tensors_;
-  StringId subgraph_;  // what add_higher_order calls
+  StringId subgraph_;  // called by add_higher_order
 };
 
 }  // namespace

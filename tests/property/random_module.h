@@ -9,7 +9,7 @@
 
 namespace fxopt {
 
-// The hard features of graphs; a random module has each with a probability of its own.
+// Unusual features of graphs; each occurs in a random module with its own probability.
 enum class Feature : uint8_t {
   kView,
   kMultiOutput,
@@ -27,16 +27,16 @@ std::string_view feature_name(Feature feature);
 
 struct RandomModule {
   std::unique_ptr<Module> module;
-  std::array<bool, kNumFeatures> has{};  // what the module really holds
+  std::array<bool, kNumFeatures> has{};  // features actually present
 };
 
 struct RandomModuleOptions {
-  uint32_t max_nodes = 40;   // of one graph
-  bool fill_records = true;  // every record of the schema with random content, not only what the graph needs
+  uint32_t max_nodes = 40;   // per graph
+  bool fill_records = true;  // fill every record of the schema at random, not only required ones
 };
 
-// A well-formed module: every input stands before its user, names are unique, values fit their ops. Everything in it
-// follows from `seed`.
+// Returns a well-formed module: inputs precede their users, names are unique, values fit their ops.
+// `seed` determines all of it.
 RandomModule random_module(uint64_t seed, const RandomModuleOptions& options = {});
 
 }  // namespace fxopt

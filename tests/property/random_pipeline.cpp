@@ -13,7 +13,8 @@ std::string one_of(Dice& dice, const std::array<const char*, N>& words) {
   return words[roll(dice, N)];
 }
 
-// A value that the option may have, at the ends of its type too. A selection names what may be there.
+// A valid value of the option, including the ends of its type. A selection names things that may
+// exist.
 std::string value_of(const PassOptionInfo& option, Dice& dice) {
   const std::string& type = option.type;
   if (type == "bool") return one_of(dice, std::array{"true", "false"});

@@ -1,5 +1,8 @@
-# cmake -DNM=PROGRAM "-DOBJECTS=FILE;..." -P check_objects.cmake: fails where an object of kernels defines more than its one table. A
-# function that the linker took from the object of another instruction set would end the program on a machine without that.
+# cmake -DNM=PROGRAM "-DOBJECTS=FILE;..." -P check_objects.cmake
+#
+# Fails if an object of kernels defines any symbol besides its one table. The linker could take such
+# a function for the whole program, and it would crash on a machine without the instruction set of
+# the object.
 cmake_minimum_required(VERSION 3.25)
 
 foreach(object IN LISTS OBJECTS)

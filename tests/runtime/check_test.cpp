@@ -19,7 +19,7 @@ namespace {
 
 using Edit = std::function<void(PlanSample&)>;
 
-// "busy lifetime": the kinds of all faults, once each, by name.
+// The kinds of all faults by name, each once: "busy lifetime".
 std::string kinds(const std::vector<PlanFault>& faults) {
   std::set<std::string> names;
   for (const PlanFault& fault : faults) names.emplace(plan_fault_name(fault.kind));
@@ -36,7 +36,7 @@ std::string all_messages(const std::vector<PlanFault>& faults) {
   return text;
 }
 
-// The small sample with an edit has faults of exactly these kinds.
+// Checks that the edited small sample has faults of exactly these kinds.
 void expect_plan(const std::string& what, const Edit& edit, const std::string& expected) {
   INFO(what);
   PlanSample sample = small_sample();
@@ -55,14 +55,14 @@ void expect_placement(const std::string& what, const Edit& edit, const std::stri
   CHECK(kinds(faults) == expected);
 }
 
-// A list in a list, `depth` deep.
+// A list that is nested `depth` deep.
 FxWord nested_list(PlanSample& s, unsigned depth) {
   FxWord word = s.add_list({});
   for (unsigned i = 1; i < depth; ++i) word = s.add_list({word});
   return word;
 }
 
-// A chain of called graphs below the sample's.
+// Adds a chain of called graphs below that of the sample.
 void nest_graphs(PlanSample& s, unsigned depth) {
   PlanSample* at = &s;
   for (unsigned i = 1; i < depth; ++i) {
@@ -749,7 +749,7 @@ TEST_CASE("tensors stay within their storages") {
   expect_plan("unknown size", with(7, {scalar_word(0), n(1)}, n(1000), 4), "");
   expect_plan("unknown dtype", with(0, {n(9), n(1)}, n(0), 1), "");
   expect_plan("dtype of half a byte", with(22, {n(9), n(1)}, n(0), 1), "");
-  // By number in schemas/fxgraph.proto.
+  // By dtype number in schemas/fxgraph.proto.
   const int64_t sizes[] = {0, 1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 2, 2, 4, 8, 1, 1, 1, 1, 1, 0, 1, 1, 4, 1, 2};
   for (uint8_t dtype = 1; dtype < 28; ++dtype) {
     if (sizes[dtype] == 0) continue;
@@ -831,7 +831,7 @@ TEST_CASE("buffers of exchanges are busy until the wait") {
         s.storages[Small::kC].flags = 0;
       },
       "");
-  // Two results, waited for one after the other: each may be read behind its own wait.
+  // Two results with two waits. Each may be used behind its own wait.
   const auto two_waits = [](uint32_t read) {
     return [read](PlanSample& s) {
       const uint32_t second = s.add_storage(FX_SOURCE_PLANNED, 64, 1, 6);
@@ -1001,7 +1001,7 @@ TEST_CASE("placements share bytes in turn") {
       "alive together", [](PlanSample& s) { s.blocks[Small::kB].offset = 63; }, "blocks-overlap");
   expect_placement(
       "side by side", [](PlanSample& s) { s.blocks[Small::kB].offset = 64; }, "");
-  // d is taken by the step that uses c last.
+  // The step that uses c last produces d.
   expect_placement(
       "one ends where the other begins", [](PlanSample& s) { s.blocks[Small::kD].offset = 128; }, "blocks-overlap");
   expect_placement(
@@ -1097,7 +1097,7 @@ TEST_CASE("placements order streams by events") {
   expect_placement(
       "`after` on its stream", [](PlanSample& s) { s.set_after(3, {2}); }, "");
 
-  // c is used by stream 2 only, in step 2, and ends in step 2; d takes its bytes in step 4.
+  // Stream 2 alone uses c, in step 2, and c ends there. d takes its bytes in step 4.
   const auto reuse = [](bool ordered) {
     return [ordered](PlanSample& s) {
       s.placement.stream_count = 3;
@@ -1135,7 +1135,8 @@ TEST_CASE("placements order streams by events") {
       "");
 }
 
-// All pairs of blocks against a relation that is closed step by step: what the sweep must agree with.
+// Compares all pairs of blocks, by an order that is closed step by step. The sweep must agree with
+// it.
 bool has_conflict(PlanSample& s) {
   const size_t n = s.steps.size();
   std::vector<std::vector<bool>> behind(n, std::vector<bool>(n, false));  // [later][earlier]
@@ -1290,7 +1291,7 @@ void mutate(std::mt19937_64& random, PlanSample& s) {
     case 20:
       return edit_array(random, s.workspaces);
     case 21: {
-      // Fewer of something.
+      // Shortens one array.
       const size_t keep = random();
       const auto cut = [&](auto& array) {
         if (!array.empty()) array.resize(keep % array.size());
@@ -1355,7 +1356,7 @@ TEST_CASE("edited plans do no harm") {
     const std::vector<PlanFault> of_placement = check_placement(sample.view(), sample.place());
     REQUIRE(of_plan.size() <= kMaxPlanFaults);
     REQUIRE(of_placement.size() <= kMaxPlanFaults);
-    // A placement may be of a called graph, in which more sources are legal.
+    // A placement may belong to a called graph, where more sources are legal.
     const bool is_source = kinds(of_plan) == "source" || kinds(of_plan) == "scalar-source";
     if (!of_plan.empty() && !is_source) REQUIRE(!of_placement.empty());
     plans += !of_plan.empty();
@@ -1391,10 +1392,10 @@ TEST_CASE("the time to check a plan grows with its steps") {
   PlanSample large = long_sample(160'000);
   const double of_small = seconds([&] { check_placement(small.view(), small.place()); });
   const double of_large = seconds([&] { check_placement(large.view(), large.place()); });
-  CHECK(of_large < 30 * of_small);  // 8 times the steps; 64 times for their square
+  CHECK(of_large < 30 * of_small);  // 8 times the steps: quadratic time would be 64 times as long
 }
 
-// What would take the square of the steps, or longer, were it walked for each of them.
+// Walking the shared arguments at each step would take quadratic time or longer.
 TEST_CASE("plans that share everything are checked in little time") {
   PlanSample sample = long_sample(100'000);
   const uint32_t all = sample.add_words(std::vector<FxWord>(100'000, tensor_word(0)));

@@ -1,4 +1,4 @@
-// Draws keep their slots, whatever passes and cuts do to the nodes that draw.
+// Draws keep their slots, whatever passes and partitions do to the nodes that draw.
 
 #include "runtime/plan/draws.h"
 
@@ -15,7 +15,7 @@
 namespace fxopt {
 namespace {
 
-// What is drawn under each slot: where in the model, and which elements. Two calls of one slot draw the same.
+// The draws of each slot: place in the model, and elements. Two calls of one slot draw the same.
 using Draws = std::map<std::pair<uint32_t, uint64_t>, std::set<std::string>>;
 
 Draws draws_of(const FxPlan& plan) {

@@ -1,4 +1,4 @@
-// Transcendental functions of the kernels beside the C library's of a wider type.
+// Transcendental functions of the kernels against those of the C library in a wider type.
 
 #include "runtime/ops/kernels/math.h"
 
@@ -36,7 +36,7 @@ double worst(const Ours& ours, const Exact& exact, double low, double high, int 
   return most;
 }
 
-// All magnitudes alike: bits at random.
+// Draws random bits, so that all magnitudes are equally likely.
 template <class T, class Bits, class Ours, class Exact>
 double worst_of_bits(const Ours& ours, const Exact& exact, int count) {
   std::mt19937_64 dice(2);

@@ -1,5 +1,6 @@
-// Every kernel of the CPU against float64 by PyTorch: tests/cases/ops has calls by family (scripts/make_op_cases.py). A result may be wrong by
-// k eps S: k of the operator's row, S of the file.
+// Every kernel of the CPU against float64 by PyTorch. tests/cases/ops has calls by family
+// (scripts/make_op_cases.py). A result may be wrong by k eps S, with the k of the operator's row
+// and the S of the file.
 
 #include <cmath>
 #include <cstdlib>
@@ -87,7 +88,7 @@ std::vector<Got> run_case(LoweredCase& lowered, const FxKernelTable& kernels, ui
   options.threads = &pool;
   options.alone_elements = 0;
   options.given = lowered.inputs->given();
-  lowered.inputs->restore();  // what runs before have written in place
+  lowered.inputs->restore();  // undoes in-place writes of earlier runs
   const FxPlan& plan = lowered.view();
   const Result<std::unique_ptr<HostProgram>> program = HostProgram::prepare(plan, lowered.inputs->values(), options);
   if (!program.ok()) FAIL(format_error(program.error()));
@@ -128,7 +129,7 @@ bool is_good(double ours, double exact, double bound, const Limits& limits) {
   return std::fabs(ours - exact) <= bound;
 }
 
-// Compares with what PyTorch recorded, and returns the worst |error| / (eps S).
+// Compares with the result of PyTorch, and returns the worst |error| / (eps S).
 double check_result(const OpCase& op_case, size_t place, const Got& got, const Safetensors& data, double k) {
   const SafetensorsTensor* expected = data.find(op_case.name + "/out" + std::to_string(place));
   REQUIRE(expected != nullptr);
@@ -207,7 +208,8 @@ TEST_CASE(
   std::set<std::string> operators;
   for (const char* family : {"pointwise", "copies", "reductions", "norms", "products", "indexed"})
     check_family(family, operators);
-  // Dropout has no result to be compared with: it draws. tests/runtime/draws_test.cpp and random_test.cpp have it.
+  // Dropout draws, so it has no expected result. See tests/runtime/draws_test.cpp and
+  // random_test.cpp.
   for (const KernelRow& row : op_rows()) {
     CAPTURE(row.name);
     CHECK((operators.count(std::string(row.name)) > 0 || row.name == "aten.native_dropout.default"));

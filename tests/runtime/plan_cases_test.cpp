@@ -1,4 +1,5 @@
-// Plans as text: tests/cases/plans has a graph and, behind '=====', its plan or the error that it is refused with.
+// Plans as text. A case of tests/cases/plans has a graph and, behind '=====', its plan or the error
+// that refuses the graph.
 
 #include <cstdlib>
 #include <filesystem>
@@ -29,7 +30,7 @@ std::vector<std::string> files_below(const std::filesystem::path& folder) {
   return files;
 }
 
-// What follows the graph: the plan, or "error: FX0803 message".
+// The text behind the graph: its plan, or "error: FX0803 message".
 std::string outcome_of(const std::string& text, const std::string& file) {
   Result<std::unique_ptr<Module>> module = parse_module("fxg 0\n" + text, Format::kText, file);
   if (!module.ok()) FAIL(format_error(module.error()));
@@ -55,7 +56,8 @@ TEST_CASE("plan cases") {
   }
 }
 
-// Cases of other families are graphs of every kind: each is planned without a fault, or refused with a reason.
+// Cases of other families have graphs of every kind. Each is planned without a fault, or refused
+// with a reason.
 TEST_CASE("plan cases: graphs of all other cases") {
   size_t planned = 0;
   std::map<std::string, size_t> refused;

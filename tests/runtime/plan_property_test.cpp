@@ -1,4 +1,4 @@
-// Plans of what random pipelines leave, and wrong edits of plans of real graphs.
+// Plans after random pipelines, and wrong edits of plans of real graphs.
 
 #include <array>
 #include <cstdio>
@@ -75,7 +75,8 @@ TEST_CASE("plan property: what random pipelines leave is planned and placed with
   CHECK(planned == kPipelines);
 }
 
-// An edit of a plan or of its placement, and how to take it back. Nothing where the place that was rolled does not allow it.
+// Edits a plan or its placement, and returns how to undo that. Returns nothing if the place that
+// was drawn does not allow the edit.
 using Undo = std::function<void()>;
 using PlanEdit = std::function<Undo(Plan&, PlanPlacement&, Dice&)>;
 
@@ -92,7 +93,7 @@ T* any(std::vector<T>& rows, Dice& dice) {
   return rows.empty() ? nullptr : &rows[roll(dice, rows.size())];
 }
 
-// A storage that steps make and use later on.
+// A storage that one step produces and a later step uses.
 FxStorage* any_storage(Plan& plan, Dice& dice) {
   for (int i = 0; i < 50; ++i) {
     FxStorage* storage = any(plan.storages, dice);
@@ -222,7 +223,7 @@ const std::vector<NamedEdit>& wrong_edits() {
          FxBlock* block = any(placed.blocks, dice);
          if (block == nullptr || block->kind != FX_BLOCK_ARENA) return nullptr;
          const FxWord bytes = plan.storages[static_cast<size_t>(block - placed.blocks.data())].bytes;
-         if (kind_of(bytes) != FX_WORD_INT) return nullptr;  // known to the run alone
+         if (kind_of(bytes) != FX_WORD_INT) return nullptr;  // known only at run time
          return change(block->bytes, block->bytes - 1);
        }},
       {"a block reaches beyond the arena",

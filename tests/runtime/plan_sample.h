@@ -9,7 +9,8 @@
 
 namespace fxopt {
 
-// A plan whose arrays a test may change, with a placement of it. Built by hand: shares nothing with the planner.
+// A plan whose arrays a test may change, and a placement of it. It is built by hand and shares
+// nothing with the planner.
 struct PlanSample {
   std::vector<FxStep> steps;
   std::vector<FxStorage> storages;
@@ -27,7 +28,7 @@ struct PlanSample {
   std::vector<FxNode> nodes;
   std::vector<FxString> strings;
   std::vector<std::unique_ptr<PlanSample>> graphs;
-  std::vector<const FxPlan*> graph_views;  // view() fills it where it is empty
+  std::vector<const FxPlan*> graph_views;  // view() fills it if it is empty
   FxPlan plan{};                           // version, size and name; view() fills the arrays
 
   std::vector<FxBlock> blocks, workspaces;
@@ -37,7 +38,7 @@ struct PlanSample {
 
   PlanSample();
 
-  // Give the index of what they add.
+  // Return the index of the new entry.
   uint32_t add_string(const char* text);
   uint32_t add_storage(uint8_t source, int64_t bytes, uint32_t first, uint32_t last);
   // Contiguous float32.
@@ -66,7 +67,8 @@ FxWord int_word(int64_t value);
 FxWord tensor_word(uint32_t index);
 FxWord scalar_word(uint32_t index);
 
-// Two streams, a collective and its wait, an in-place write, lists, scalars of every source, and a called graph:
+// Two streams, a collective and its wait, an in-place write, lists, scalars of every source, and a
+// called graph:
 //
 //   0 kernel      x -> a
 //   1 collective  a -> b                              stream 1
@@ -85,7 +87,8 @@ struct Small {
   static constexpr uint32_t kSize = 0, kTwice = 1, kFound = 2, kFoundBytes = 3;         // scalars
 };
 
-// `steps` (a multiple of 10) on two streams: kernels with lists of tensors, and every ten steps a collective.
+// `steps` steps (a multiple of 10) on two streams: kernels with lists of tensors, and a collective
+// at every tenth step.
 PlanSample long_sample(uint32_t steps);
 
 }  // namespace fxopt

@@ -1,4 +1,4 @@
-// Plans and placements of every graph of testdata: what they say of memory beside what `mem` counts.
+// Plans and placements of every graph of testdata. Their memory must agree with `mem`.
 
 #include "runtime/plan/plan.h"
 
@@ -45,7 +45,7 @@ void require_clean(const std::vector<PlanFault>& faults, const std::string& what
                   << faults.front().message);
 }
 
-// The bytes that `mem` counts as live at each step, and those of the plan.
+// Compares the live bytes of `mem` at each step with those of the plan.
 void compare_live_bytes(const Planned& planned, const std::string& name) {
   const Graph& graph = *planned.graph;
   const StorageMap storages(graph);
@@ -113,7 +113,7 @@ TEST_CASE("plan: all of testdata is planned without a fault, and placed on one s
         ++placements;
         require_clean(check_placement(plan, placed->view()), name);
         CAPTURE(name, streams, placed->arena_bytes, placed->lower_bound);
-        // The search gives up there: 10,752 B of 15.6 GB.
+        // The search gives up on this graph, 10,752 B above the bound of 15.6 GB.
         const bool is_hard = name == "gpu/unet_joint.pb.zst";
         const int64_t above = placed->arena_bytes - placed->lower_bound;
         CHECK((above == 0 || (is_hard && above <= 10752)));
@@ -123,7 +123,8 @@ TEST_CASE("plan: all of testdata is planned without a fault, and placed on one s
   CHECK(placements > 200);
 }
 
-// Kernels of products and collectives ask for memory: it is placed so that the checker finds no fault, on one stream and on two.
+// Matrix products and collectives ask for workspaces. The checker finds no fault in their
+// placement, on one stream and on two.
 TEST_CASE("place: workspaces lie beside what their steps use") {
   for (const char* name : {"gpt2_flb_twin.pb.zst", "llama8b_flb_twin.pb.zst", "deepseek16b_twin.pb.zst"}) {
     const Planned planned = plan_of(load_testdata(name));

@@ -1,4 +1,4 @@
-// Rows of operators: their rules beside what is recorded, promotion, host arithmetic.
+// Rows of operators: their rules against recorded values, promotion, and host arithmetic.
 
 #include <array>
 #include <limits>
@@ -50,7 +50,8 @@ TEST_CASE("rows: rules give what is recorded in all of testdata") {
     for (const RowDifference& difference : check.differences) {
       const FxStep& step = difference.plan->steps[difference.step];
       const std::string_view op = op_name(*difference.plan, step);
-      // The kernel makes a contiguous gradient; the fake one that recorded these gave it its input's strides.
+      // The kernel makes a contiguous gradient. The fake kernel at recording time used the strides
+      // of the input.
       const bool is_known = name.starts_with("gpu/swin_joint") && op == "aten.native_layer_norm_backward.default";
       if (is_known && difference.is_chosen) continue;
       FAIL_CHECK(name << " %" << text_at(*difference.plan, difference.plan->nodes[step.node].name) << ": "
@@ -70,7 +71,7 @@ TEST_CASE("rows: each has a kernel on the CPU, for every instruction set") {
   }
 }
 
-// Promotion is what a kernel converts its operands by; the rule is what the plan is compared with.
+// A kernel converts its operands by promotion, and the plan is checked against the rule.
 TEST_CASE("rows: promotion and rule give one dtype") {
   size_t compared = 0;
   for (const std::string& name : testdata_files()) {
@@ -107,7 +108,7 @@ TEST_CASE("rows: a result that is not what the rule says is found") {
   CHECK_FALSE(check_rows((*plan)->view()).differences.empty());
 }
 
-// Results as PyTorch 2.15 makes them on the CPU.
+// Results of PyTorch 2.15 on the CPU.
 TEST_CASE("rows: reductions without a dtype of their own, copies of operands that are not dense, subtraction") {
   const std::unique_ptr<Module> module = parse(R"(fxg 0
 graph @g {kind=forward} {

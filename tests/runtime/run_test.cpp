@@ -1,5 +1,5 @@
-// Steps run on the CPU: the twins of GPT-2 before and after passes, memory as it is counted, mistakes that are planted, and the traps that
-// other executors fell into.
+// Steps run on the CPU: the small copies of GPT-2 before and after passes, memory as it is counted,
+// planted mistakes, and the traps that other executors fell into.
 
 #include <cmath>
 #include <cstring>
@@ -62,7 +62,8 @@ TEST_CASE("run: bytes that are counted are the predicted ones and workspaces") {
         run.options().memory = memory;
         REQUIRE(run.run().ok());
         const PlanPeak peak = peak_of(run.view(), run.values(), devices_of(run.view()).front());
-        CHECK(run.program().counted_peak() == peak.bytes);  // none of these has a workspace at the peak
+        // None of these steps has a workspace at the peak.
+        CHECK(run.program().counted_peak() == peak.bytes);
       }
     }
   }
@@ -74,7 +75,7 @@ TEST_CASE("run: blocks, guards and poison change no bit") {
     TestRun blocks(load_testdata("gpt2_joint_twin.pb.zst"));
     blocks.options().memory = memory;
     CHECK(blocks.outputs() == arena);
-    CHECK_FALSE(blocks.first_difference().has_value());  // runs again, with what the first run left
+    CHECK_FALSE(blocks.first_difference().has_value());  // a second run, on the memory of the first
     CHECK((blocks.program().reserved_peak() > 0) == (memory == StorageMemory::kAllocator));
   }
   TestRun expandable(load_testdata("gpt2_joint_twin.pb.zst"));
@@ -94,8 +95,9 @@ TEST_CASE("run: an emulated GPU draws and computes the same bits") {
   CHECK(many.outputs() == one);
 }
 
-// A kernel that is wrong: in an element in the middle of a call's first result (the last position of a causal model reaches no output), or
-// behind it. Runs on one thread.
+// A wrong kernel. It changes an element in the middle of the first result of a call, because the
+// last position of a causal model reaches no output, or it writes behind the result. Runs on one
+// thread.
 struct Planted {
   static inline const FxKernel* original = nullptr;
   static inline int calls_left = 0, calls_left_at_start = 0;
@@ -107,7 +109,7 @@ struct Planted {
   }
   static bool is_last(const FxCall* call, uint32_t phase, int64_t end) {
     const FxView& result = call->views[0];
-    // Copies move float32 as integers of its size.
+    // Copies move float32 values as integers of the same size.
     const auto dtype = static_cast<DType>(result.dtype);
     const bool is_float = (dtype == DType::kFloat32 || dtype == DType::kInt32) && result.data != nullptr;
     return phase == 0 && is_float && end == original->units(call, phase);
@@ -139,7 +141,7 @@ struct PlantedTable {
   }
 };
 
-// The node that first_far_step() names, with a mistake in one call of the kernels for float32.
+// The step that first_far_step() finds for a mistake in one call of the float32 kernels.
 uint32_t far_step(const FxKernelTable* table, int calls) {
   TestRun run(load_testdata("gpt2_flb_twin.pb.zst"));
   run.threads = 1;
@@ -202,14 +204,14 @@ TEST_CASE("run: a planted mistake in each kernel is among the suspects, and alon
         }
         if (table != nullptr && Planted::calls_left < 0 && step == FX_NONE) step = at;
       };
-      // The program is not there yet while it is prepared; hooks run after.
+      // The program does not exist while it is prepared. Hooks run afterwards.
       return run.outputs();
     };
     const PlantedTable table(name, Planted::run);
     std::map<uint32_t, std::vector<std::byte>> right, wrong;
     uint32_t step = FX_NONE, none = FX_NONE;
-    Planted::calls_left = Planted::calls_left_at_start =
-        1;  // the second call, or the only one: of those that give float32
+    // The second call with a float32 result, or the only one.
+    Planted::calls_left = Planted::calls_left_at_start = 1;
     const auto before = run_with(nullptr, right, none);
     auto after = run_with(&table.table, wrong, step);
     if (step == FX_NONE) {
@@ -280,7 +282,8 @@ TEST_CASE("run: a kernel that writes beyond its result is found by guards") {
   }
 }
 
-// Cases of other families, graphs of every kind: each runs, or is refused with a reason before anything is read.
+// Cases of other families have graphs of every kind. Each runs, or is refused with a reason before
+// any element is read.
 TEST_CASE("run: graphs of all other cases whose operators have kernels") {
   const std::filesystem::path cases = std::filesystem::path(FXOPT_SOURCE_DIR) / "tests/cases";
   size_t ran = 0, refused = 0;
@@ -438,7 +441,7 @@ graph @main {
   CHECK(status.error().message.find("a constant of the file") != std::string::npos);
 }
 
-// Records that no operator gives: a kernel would read or write what is not there, or never end.
+// No operator gives such records. A kernel would access elements out of bounds, or never end.
 TEST_CASE("run: calls whose sizes or types do not fit are refused") {
   const auto refused = [](const std::string& inputs, const std::string& call) {
     TestRun run(parsed("graph @main {\n" + inputs + "  %r: " + call + "\n  return (%r,)\n}"));
@@ -513,7 +516,7 @@ TEST_CASE("run: a write through a view is seen through the tensor, and a given f
   return (%x, %y)
 })"),
               given);
-  for (int repeat = 0; repeat < 2; ++repeat) {  // the second run begins with what was given
+  for (int repeat = 0; repeat < 2; ++repeat) {  // the second run starts with the given input again
     REQUIRE(run.run().ok());
     float x[4], y[4];
     std::memcpy(x, run.bytes_of(run.view().outputs[0].value).data(), sizeof x);
@@ -535,8 +538,10 @@ TEST_CASE("run: more memory than there is is refused, for the arena and for inpu
   const Status status = arena.run();
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().code == ErrorCode::kOutOfMemory);
-  CHECK(status.error().where.node == "y");                                         // where both are there
-  CHECK(status.error().message.find("the step needs 17596481012224 bytes") == 0);  // and partial sums
+  // %x and %y are both live at %y.
+  CHECK(status.error().where.node == "y");
+  // The size includes partial sums.
+  CHECK(status.error().message.find("the step needs 17596481012224 bytes") == 0);
   std::unique_ptr<Module> module =
       parsed("graph @main {\n  %x: f32[1099511627776, 4] = placeholder()\n  return (%x,)\n}");
   REQUIRE(prepare(*module).broken.empty());

@@ -1,4 +1,5 @@
-// Steps spread over streams: the checker of placements knows nothing of the planner, and names every event that is missing.
+// Steps spread over streams. The checker of placements knows nothing of the planner, and finds
+// every missing event.
 
 #include "runtime/plan/streams.h"
 
@@ -30,13 +31,14 @@ TEST_CASE("streams: what is spread over them is ordered, on every graph of testd
       PlanPlacement over = *placed;
       spread_over_streams(plan, streams, over);
       CAPTURE(file, streams);
-      // A block on every device is no rule of a placement on one; all others must hold.
+      // Storages recorded on other devices have blocks here as well, which is a kBlock fault. All
+      // other rules must hold.
       for (const PlanFault& fault : check_placement(plan, over.view())) {
         if (fault.kind != PlanFaultKind::kBlock) FAIL_CHECK(plan_fault_name(fault.kind) << ": " << fault.message);
       }
       events += over.events.size();
       for (const uint16_t stream : over.streams) spread += stream > 0 ? 1 : 0;
-      // Without its last event something is not ordered.
+      // Without its events the order is incomplete.
       if (over.events.empty() || streams != 3) continue;
       over.events.clear();
       CHECK_FALSE(check_placement(plan, over.view()).empty());

@@ -19,7 +19,7 @@
 
 namespace fxopt {
 
-// A step whose inputs are made up.
+// A step with made-up inputs.
 class TestRun {
  public:
   explicit TestRun(std::unique_ptr<Module> module, const std::map<std::string, GivenInput, std::less<>>& given = {})
@@ -66,7 +66,7 @@ class TestRun {
     return copy_out(*tensor, program_->bytes_of(tensor->storage));
   }
 
-  // Runs, and gives outputs that are tensors by their names.
+  // Runs the step, and returns the outputs that are tensors by name.
   std::map<std::string, std::vector<std::byte>> outputs() {
     const Status status = run();
     if (!status.ok()) FAIL(format_error(status.error()));
@@ -79,7 +79,7 @@ class TestRun {
   }
 
  private:
-  std::unique_ptr<Module> module_;  // lowered already: names are in the plan
+  std::unique_ptr<Module> module_;  // lowered: names are in the plan
   std::unique_ptr<Plan> plan_;
   std::unique_ptr<StepInputs> inputs_;
   std::unique_ptr<ThreadPool> pool_;

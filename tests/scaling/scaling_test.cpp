@@ -1,9 +1,10 @@
-// Whether commands take time in proportion to the graph, whatever grows in it.
+// Checks that commands take time in proportion to the graph, whatever grows in it.
 //
-// Work is measured as processor time, for there is no one thing to count: what these shapes have caught was filled
-// tables, walked graphs and searched lists. So that a busy machine does not decide, a shape is made eight times larger,
-// where linear time grows 8 times, time of exponent 1.2 (caches) 12 times and quadratic time 64 times; the limit, 23, is
-// exponent 1.5; and times are the best of several runs, of the larger graph until one is below the limit. Exponents are
+// Work is measured as processor time, since it has no single countable unit: these shapes have
+// exposed filled tables, walked graphs and searched lists. A shape is made eight times larger, so
+// that a busy machine does not decide the result. Linear time then grows 8 times, time of exponent
+// 1.2 (caches) 12 times, and quadratic time 64 times. The limit, 23, is exponent 1.5. Times are the
+// best of several runs; the larger graph is repeated until it is below the limit. Exponents are
 // printed.
 
 #include <algorithm>
@@ -23,7 +24,7 @@ namespace {
 constexpr size_t kFactor = 8;
 constexpr double kLimit = 23;
 constexpr int kRuns = 3, kMostRuns = 8;
-constexpr size_t kDeep = 100000;  // more graphs than a stack of 8 MiB takes calls
+constexpr size_t kDeep = 100000;  // more graphs than calls fit a stack of 8 MiB
 
 const std::vector<std::vector<std::string>> kCommands = {
     {"verify"}, {"show"}, {"show", "--summary"}, {"mem"}, {"opt", "--report", "-o", "/dev/null"}, {"diff"},

@@ -5,7 +5,7 @@ namespace {
 
 std::string number(size_t i) { return std::to_string(i); }
 
-// A graph of what `body` says, beginning with an input %x on a GPU.
+// A graph with the nodes `body` after an input %x on a GPU.
 std::string graph(const std::string& body, const std::string& result, const std::string& records = "") {
   return "graph @main {\n" + records + "  %x: f32[64]@cuda:0 = placeholder()\n" + body + "  return (" + result +
          ")\n}\n";
@@ -21,7 +21,7 @@ std::string plain_subgraph(const std::string& name, const std::string& header = 
          call("y", "aten.neg.default", "%x") + "  return (%y,)\n}\n";
 }
 
-// A call that runs a graph, and what it takes out of it.
+// A call that runs a graph, and a getitem of its result.
 std::string run(const std::string& i, const std::string& body, const std::string& input) {
   return "  %r" + i + ": (f32[64]@cuda:0,) = higher_order.wrap(" + body + ", %" + input + ")\n" +
          call("c" + i, "operator.getitem", "%r" + i + ", 0");
@@ -55,7 +55,7 @@ std::string views(size_t size) {
   return graph(body, "%" + last + ",");
 }
 
-// Each second node writes what the one before has read.
+// Each write follows a read of the same buffer.
 std::string writes(size_t size) {
   std::string body = call("b", "aten.clone.default", "%x"), last = "b";
   for (size_t i = 0; i < size; ++i) {
@@ -65,7 +65,7 @@ std::string writes(size_t size) {
   return graph(body, "%b,");
 }
 
-// A forward value before each backward node, so that each of these is a region.
+// A forward value before each backward node, so that each backward node is a region.
 std::string regions(size_t size) {
   std::string body = call("a", "aten.exp.default", "%x", " {tag=MUST_RECOMPUTE}"), list;
   for (size_t i = 0; i < size; ++i) {
@@ -85,7 +85,7 @@ std::string ordered(size_t size) {
   return graph(body, "%n" + number(size - 1) + ",");
 }
 
-// A body that runs as many graphs as there are, each by an attribute of its own.
+// A body that runs `size` graphs, each through its own attribute.
 std::string bodies_by_attribute(size_t size) {
   std::string records, body, graphs, last = "x";
   for (size_t i = 0; i < size; ++i) {
@@ -116,7 +116,7 @@ std::string separate_graphs(size_t size) {
   return graphs;
 }
 
-// Each node on a GPU of its own.
+// Each node on its own GPU.
 std::string devices(size_t size) {
   std::string body;
   for (size_t i = 0; i < size; ++i) {

@@ -6,22 +6,22 @@
 
 namespace fxopt {
 
-// A kind of graph of any size, one feature of which grows with it: where an algorithm looks at all of something for each
-// of something, this shows it.
+// A graph of any size in which one feature grows. It exposes algorithms that visit all of something
+// for each of something.
 struct Shape {
   const char* name;
   std::string (*text)(size_t size);      // in the text form
-  size_t size;                           // at which a command takes some milliseconds
-  std::vector<std::string> passes = {};  // that `opt` is asked for besides
+  size_t size;                           // commands take milliseconds
+  std::vector<std::string> passes = {};  // passes that `opt` also runs
 };
 
 const std::vector<Shape>& shapes();
 
-// Layers of 36 nodes: a weight gathered over two dimensions of a mesh, what was made of it gathered and reduced again, and the
-// rank's own part cut out; the weight is gathered once more later.
+// Layers of 36 nodes: a weight gathered over two dimensions of a mesh, and a product that is
+// gathered, sliced to the rank's shard and reduced again. The weight is gathered once more later.
 std::string layers_with_collectives(size_t layers);
 
-// Graphs that each run the next one, as many as `depth` below each other.
+// `depth` nested graphs, each of which runs the next.
 std::string nested_graphs(size_t depth);
 
 }  // namespace fxopt

@@ -1,4 +1,5 @@
-"""A headless Chromium over its DevTools protocol, spoken through a pipe: JSON messages that end in a zero byte."""
+"""A headless Chromium over its DevTools protocol, through a pipe: JSON messages that end with a
+zero byte."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chro
 
 TIMEOUT_S = 60
 
-# Chromium reads commands from descriptor 3 and writes answers to descriptor 4; names resolve to nothing, but pages of this
-# machine can be opened.
+# Chromium reads commands from descriptor 3 and writes answers to descriptor 4. Host names do not
+# resolve, but pages of this machine open.
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -30,19 +31,20 @@ FLAGS = (
 
 
 def find_browser() -> str | None:
-    """The path of the browser, or None; FXOPT_BROWSER names another one."""
+    """The path of the browser, or None. FXOPT_BROWSER names another one."""
     given = os.environ.get("FXOPT_BROWSER")
     return given or next((path for path in map(shutil.which, NAMES) if path), None)
 
 
 class Page:
-    """One page in a browser of its own, with what it logged and asked for."""
+    """One page in a browser of its own, with the messages that it logged and the URLs that it
+    requested."""
 
     def __init__(self, browser: str, width: int, height: int) -> None:
         self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         command_read, self._commands = os.pipe()
         self._answers, answer_write = os.pipe()
-        # The shell puts the two pipes where the browser looks for them.
+        # The shell connects the two pipes to the descriptors that the browser uses.
         shell = f'exec "$@" 3<&{command_read} 4>&{answer_write}'
         arguments = [*FLAGS, f"--window-size={width},{height}", f"--user-data-dir={self._profile.name}"]
         self._process = subprocess.Popen(
@@ -86,7 +88,7 @@ class Page:
             self._read()
 
     def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression; a promise's when it is kept."""
+        """The value of a JavaScript expression, or the value that a promise resolves to."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise AssertionError(json.dumps(answer["exceptionDetails"]))

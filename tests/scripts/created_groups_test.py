@@ -1,5 +1,5 @@
-"""Process groups that a pass added, made by load() on every rank: two gathers over a mesh of 2 x 2, and the one that fuse-gathers
-makes of them, on four processes. Skipped without torch, or without the fxopt program."""
+"""Process groups that a pass added are created by load() on every rank. fuse-gathers replaces two
+gathers over a 2 x 2 mesh by one, on four processes. Skipped without torch or the fxopt program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ SHARD = (2, 3)
 
 
 def text_for(rank: int) -> str:
-    """dp, then tp: the one gather needs the ranks down the columns of the mesh, which no group has."""
+    """dp, then tp: the fused gather needs the ranks in column order of the mesh, which no group
+    has."""
     dp, tp = rank // 2, rank % 2
     return f"""process_group {{uid="dp", ranks=[{tp}, {tp + 2}], mesh="mesh", mesh_dims=["dp"]}}
 process_group {{uid="tp", ranks=[{2 * dp}, {2 * dp + 1}], mesh="mesh", mesh_dims=["tp"]}}
@@ -42,7 +43,8 @@ graph @main {{kind=inference}} {{
 
 
 def run_rank(rank: int, folder: pathlib.Path) -> None:
-    """What this rank gathers by the fused graph is what the mesh says."""
+    """Checks that the fused gather of this rank returns the shards in the order that the mesh
+    demands."""
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=RANKS)
     module = bridge.load(folder / f"fused{rank}.pb")
     calls = [node for node in module.graph.nodes if "all_gather" in str(node.target)]

@@ -1,5 +1,5 @@
-"""scripts/peers/differential.py: the passes on some random programs, and that it sees what is wrong. Skipped without torch, or
-without the fxopt program."""
+"""scripts/peers/differential.py runs the passes on some random programs, and finds planted
+mistakes. Skipped without torch or the fxopt program."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ CSE = """graph @main {
 
 
 def setUpModule():
-    """What the tester sets for its process goes with it: the other tests run in this one."""
+    """Restores the process settings that the tester changes, because other tests run in this
+    process."""
     state = torch.get_rng_state(), torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     unittest.addModuleCleanup(torch.set_rng_state, state[0])
     unittest.addModuleCleanup(torch.set_num_threads, state[1])
@@ -54,7 +55,7 @@ def leave_group():
 
 
 class WhatIsCompared(unittest.TestCase):
-    """Each is a change of one thing that a caller can see."""
+    """Each test changes one thing that a caller can see."""
 
     def differs(self, before, after, words, inputs=lambda: [torch.arange(4.0)], **options):
         first, second = (observe.execute(function, inputs(), {}, **options) for function in (before, after))
@@ -93,7 +94,7 @@ class WhatIsCompared(unittest.TestCase):
         self.differs(lambda x: x * x, lambda x: (x * x).detach(), "requires_grad", inputs, wanted=["input 0"])
 
     def test_what_is_printed(self):
-        self.differs(lambda x: (print("a"), x)[1], lambda x: x, "what is printed")
+        self.differs(lambda x: (print("a"), x)[1], lambda x: x, "printed text")
 
     def test_a_lost_wait_and_a_lost_collective(self):
         collectives.join_group(2)
@@ -119,7 +120,8 @@ class WhatIsCompared(unittest.TestCase):
 
 
 def two_messages(x, y):
-    """A stage: two activations go to rank 1, a gradient comes from there for each, and one buffer goes twice to rank 2."""
+    """A stage. It sends two activations to rank 1, receives a gradient for each, and sends one
+    buffer twice to rank 2."""
     buffer, first, second = y.clone(), x * 2.0, x + 1.0
     pending = messages.begin_send(first, 1), messages.begin_send(second, 1)
     for sent in pending:
@@ -132,7 +134,7 @@ def two_messages(x, y):
 
 
 class Messages(unittest.TestCase):
-    """Edits of a graph that sends and receives: what the other rank would see, and what it would not."""
+    """Edits of a graph that sends and receives: visible and invisible ones for the other rank."""
 
     def setUp(self):
         collectives.join_group(2)
@@ -147,7 +149,7 @@ class Messages(unittest.TestCase):
         self.assertEqual((len(self.sends), len(self.receives), len(self.waits)), (4, 2, 6))
 
     def lines(self, passes="remat,cse{collectives=true}"):
-        """What differs after the edit; by default where collectives may be merged and repeated."""
+        """The differences after the edit. The default passes may merge and repeat collectives."""
         self.graph_module.graph.lint()
         self.graph_module.recompile()
         return campaign.differences(self.before, campaign.run_graph(self.program, self.graph_module), passes)
@@ -240,7 +242,8 @@ class Messages(unittest.TestCase):
         self.sees("not contiguous")
 
     def test_what_no_rank_sees_is_no_difference(self):
-        """Messages with another rank stand in another order, a send is waited for later, what is sent was computed before."""
+        """Messages of different ranks are reordered, a wait for a send moves later, and a sent
+        value is computed earlier."""
         for send in self.sends[:2]:
             self.receives[1].append(self.waits[send])
         self.sends[0].prepend(self.sends[1].args[0])
@@ -422,7 +425,7 @@ class Files(unittest.TestCase):
         run = files.Optimizer.run
 
         def run_wrong(optimizer, passes):
-            """What a wrong pass would make: the sum of another dimension."""
+            """Acts as a wrong pass: sums over another dimension."""
             result = run(optimizer, passes)
             (node,) = result.graph_module.graph.find_nodes(op="call_function", target=aten.sum.dim_IntList)
             node.update_arg(1, [1])

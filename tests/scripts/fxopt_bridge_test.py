@@ -1,5 +1,6 @@
-"""What makers of graphs record that is no fact, or names in ways of its own: storages of real mode, groups and operators under
-other names, functions made by functions. Skipped without torch, or without the fxopt program."""
+"""Metadata of tracers that is no fact or that uses other names: storages of real mode, groups and
+operators under other names, and functions made by functions. Skipped without torch or the fxopt
+program."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ needs_marks = unittest.skipUnless(
 
 
 def in_a_fresh_process(program: str, *arguments: object) -> str:
-    """What a Python program that imports torch and fxopt.bridge prints."""
+    """The output of a Python program that imports torch and fxopt.bridge."""
     head = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r})\nimport torch\nfrom fxopt import bridge\n"
     command = [sys.executable, "-c", head + textwrap.dedent(program), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -63,10 +64,10 @@ def write_through_dropout(x):
 
 
 class Storages(Case):
-    """Which tensors share a storage is a fact among those of one fake mode."""
+    """The sharing of storages is a fact only among the tensors of one fake mode."""
 
     def values(self, graph_module):
-        """Message Tensor of each value in the saved file, by node."""
+        """The Tensor message of each value in the saved file, by node."""
         path = self.folder / "values.json"
         bridge.save(graph_module, path)
         nodes = json.loads(path.read_text(encoding="utf-8"))["module"]["graphs"][0]["nodes"]
@@ -119,7 +120,7 @@ class Storages(Case):
             view.meta["val"] = other.view(-1)
         self.assertEqual(self.storages(traced), [0, None, 1, 2])
         x.meta["val"] = other
-        self.assertEqual(self.storages(traced), [0, 0, None, None])  # as many each: the first
+        self.assertEqual(self.storages(traced), [0, 0, None, None])  # a tie: the first mode counts
         for node in (view, neg, add):
             with FakeTensorMode():
                 node.meta["val"] = torch.empty(4)
@@ -180,7 +181,7 @@ class Groups(Case):
             path := self.folder / "x.pb",
         )
         message = r"node %all_gather_into_tensor_1 \(_c10d_functional.all_gather_into_tensor.default\): its process group '513'"
-        self.assertRegex(made, message + " is not known in this process.*; save where the group is")
+        self.assertRegex(made, message + " is not known in this process.*; save where the group exists")
         groups = {group["uid"]: group["ranks"] for group in bridge.read_module(path)["groups"]}
         self.assertEqual(groups, {"0": [0, 1, 2, 3], "1": [0, 1], "2": [0, 2], "521": [0, 1], "513": [0, 2]})
         again = self.folder / "again.pb"
@@ -196,7 +197,7 @@ class Groups(Case):
         )
         self.assertEqual(printed, "[4]\n")
         self.assertEqual(path.read_bytes(), again.read_bytes())
-        loaded = bridge.load(path)  # in a process without groups the file's stay
+        loaded = bridge.load(path)  # without process groups, the file's groups stay
         self.assertEqual(self.verify(loaded)[0], 0)
 
     def test_a_name_without_a_group_is_an_error(self):
@@ -309,7 +310,8 @@ class Values(Case):
                 message = rf"node %full_default \(aten.full.default\): argument 'fill_value': the integer {number} cannot be"
                 with self.assertRaisesRegex(bridge.ExportError, message):
                     bridge.save(graph_of(number), self.folder / "x.pb")
-                applied = bridge.apply(graph_of(number), "canonicalize,cse,dce")  # nothing has to be written
+                # apply() need not save the integer.
+                applied = bridge.apply(graph_of(number), "canonicalize,cse,dce")
                 self.assertEqual(applied.code, graph_of(number).code)
         called = graph_of(1)
         called.graph.find_nodes(op="call_function", target=aten.view.default)[0].meta["mine"] = [2**64, 1]
@@ -317,7 +319,7 @@ class Values(Case):
 
 
 class Kinds(Case):
-    """What a file says about backward and about who differentiates a graph."""
+    """Records of backward in a file, and of the program that differentiates the graph."""
 
     class Model(torch.nn.Module):
         def __init__(self):
@@ -440,10 +442,10 @@ class Marks(unittest.TestCase):
 
 
 class Warnings(unittest.TestCase):
-    """What the command line prints, Python code is told."""
+    """Python code receives the warnings of the command line."""
 
     def applied(self, passes, *, marks_backward, policy="MUST_RECOMPUTE"):
-        """The warnings of apply() on a graph with one tag for recompute."""
+        """The warnings of apply() on a graph with one recompute tag."""
         graph_module = make_fx(lambda x: x.sin().cos())(torch.ones(4))
         sin, cos = [node for node in graph_module.graph.nodes if node.op == "call_function"]
         sin.meta["recompute"] = torch.utils.checkpoint.CheckpointPolicy[policy]
@@ -458,8 +460,9 @@ class Warnings(unittest.TestCase):
         return [str(each.message) for each in told]
 
     def test_what_is_carried_out_is_not_warned_of(self):
-        (told,) = self.applied("remat,dce", marks_backward=True)  # nothing of tags, but that the copy buys nothing
-        self.assertIn("1 node computed again, and no ideal peak is lower", told)
+        # No warning about tags, only about a copy that saves nothing.
+        (told,) = self.applied("remat,dce", marks_backward=True)
+        self.assertIn("1 node recomputed, but no ideal peak is lower", told)
         self.assertEqual(self.applied("cse", marks_backward=True, policy="MUST_SAVE"), [])
 
     def test_tags_that_nobody_carries_out(self):
@@ -469,7 +472,7 @@ class Warnings(unittest.TestCase):
     def test_warnings_of_the_program(self):
         self.assertIn("[no-backward]", self.applied("remat", marks_backward=False)[0])
         named = self.applied('sac{policy=none,recompute="nosuch"},remat', marks_backward=True)
-        self.assertIn("[names-nothing]", named[0])
+        self.assertIn("[no-match]", named[0])
 
 
 class Result(Case):

@@ -1,4 +1,4 @@
-"""bridge.load(), apply() and run() on small graphs. Skipped without torch, or without the fxopt program."""
+"""bridge.load(), apply() and run() on small graphs. Skipped without torch or the fxopt program."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def trace(function, *args, mode="fake", **options):
 
 
 def graph_of(build, **attributes):
-    """The GraphModule of the graph that `build` adds nodes to; attributes are those of the module."""
+    """A GraphModule with the nodes that `build` adds and with these attributes."""
     root = torch.nn.Module()
     for name, value in attributes.items():
         setattr(root, name, value)
@@ -94,7 +94,7 @@ class Load(Case):
         expected = ["INPUT_ROLE_PARAMETER", "INPUT_ROLE_PARAMETER", "INPUT_ROLE_BUFFER", "INPUT_ROLE_INPUT"]
         self.assertEqual(roles, expected)
         self.assertEqual(bridge.load(self.folder / "exported.pb").code, program.graph_module.code)
-        with self.assertRaisesRegex(TypeError, "no graph: an object of type int"):
+        with self.assertRaisesRegex(TypeError, "not a graph: an object of type int"):
             bridge.save(3, self.folder / "x.pb")
 
     def test_what_torch_compile_captures_comes_back(self):
@@ -327,7 +327,8 @@ class Load(Case):
 
 
 class HardToLoad(Case):
-    """What real graphs have and others refuse: it loads as it is, and `verify` reports it."""
+    """Features of real graphs that other tools refuse: the graph loads unchanged, and `verify`
+    reports them."""
 
     def test_python_functions_and_nodes_without_values(self):
         def build(graph):
@@ -358,7 +359,7 @@ class HardToLoad(Case):
 
 
 class CannotBeSaved(Case):
-    """One clear error each, that names the place."""
+    """Each case gives one clear error that names the place."""
 
     def refuse(self, graph_module, message):
         with self.assertRaisesRegex(bridge.ExportError, message):
@@ -440,7 +441,7 @@ class CannotBeLoaded(Case):
         def change(graph):
             graph["nodes"][1]["target"] = "mylib.missing.default"
 
-        message = "graph 'main', node %add: nothing here is called 'mylib.missing.default'; import the module"
+        message = "graph 'main', node %add: this process has no 'mylib.missing.default'; import the module"
         with self.assertRaisesRegex(bridge.LoadError, message):
             self.load(change)
 
@@ -482,7 +483,7 @@ class CannotBeLoaded(Case):
             "enumerator": codegen("x", json.dumps(spec)),
         }
         for name, change in cases.items():
-            message = "no name|no path|nothing here is called"
+            message = "not a Python name|not an attribute path|this process has no"
             with self.subTest(name), self.assertRaisesRegex(bridge.LoadError, message):
                 self.load(change)
         self.assertFalse(made.exists())
@@ -504,7 +505,7 @@ class CannotBeLoaded(Case):
         path = self.folder / "x.json"
         for text in ("", "[]", "{}", '{"module": {"graphs": []}}'):
             path.write_text(text)
-            with self.subTest(text), self.assertRaisesRegex(bridge.LoadError, "x.json: the file describes"):
+            with self.subTest(text), self.assertRaisesRegex(bridge.LoadError, "x.json: the file describes no valid graph"):
                 bridge.load(path)
 
     def test_what_the_program_refuses_has_its_code(self):

@@ -1,4 +1,4 @@
-"""Roles of inputs and outputs by origin, on small models and the CPU. Skipped without torch."""
+"""Roles of inputs and outputs by origin, on small models and on the CPU. Skipped without torch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ with imports_torch():
 
 
 class Model(nn.Module):
-    """A product, a count of steps, and statistics that no checkpoint keeps."""
+    """A matrix product, a step counter, and statistics that no checkpoint keeps."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Model(nn.Module):
 
 
 def written(saved: origins.Saved) -> dict:
-    """The main graph as save() writes it: names, kinds and roles are checked on the way."""
+    """The main graph as save() writes it, which checks names, kinds and roles."""
     graph_module, told = saved
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "graph.json"
@@ -122,7 +122,7 @@ class Step(unittest.TestCase):
 
     def test_other_outputs_than_a_loss_and_gradients_are_refused(self):
         graph_module = make_fx(lambda state: state["a"] + 1)({"a": torch.ones(3)})
-        with self.assertRaisesRegex(ValueError, "1 outputs for a loss and 1 gradients"):
+        with self.assertRaisesRegex(ValueError, "1 outputs, not a loss and 1 gradients"):
             origins.step(graph_module, ["a"])
 
 
@@ -204,7 +204,7 @@ class Pair(unittest.TestCase):
         return graphs, captured._aot_state.fw_metadata
 
     def check_saved(self, forward: origins.Saved, backward: origins.Saved) -> None:
-        """Each saved value comes from the forward output that is the value of the same name: here they are the same."""
+        """Each saved value comes from a forward output, which has the same name here."""
         leaves = origins.output_leaves(forward[0])
         for node, role in zip(origins.placeholders(backward[0]), backward[1]["roles"]):
             if role["role"] == "saved_value":
@@ -247,7 +247,7 @@ class Pair(unittest.TestCase):
         self.assertEqual(len(states), 4)
 
     def check_saved_sizes(self, forward: origins.Saved, backward: origins.Saved) -> None:
-        """Sizes come first among the inputs of backward and last among the outputs of forward."""
+        """Sizes are first among the inputs of backward and last among the outputs of forward."""
         leaves = origins.output_leaves(forward[0])
         sizes = [n for n in origins.placeholders(backward[0]) if isinstance(n.meta.get("val"), torch.SymInt)]
         self.assertTrue(sizes)

@@ -1,4 +1,5 @@
-"""Symbolic graphs saved, loaded and saved again. Skipped without torch, or without the fxopt program."""
+"""Symbolic graphs that are saved, loaded and saved again. Skipped without torch or the fxopt
+program."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ AUTO = torch.export.Dim.AUTO
 
 
 def exported(function, *args, **shapes):
-    """What torch.export makes of it, less the stacks that name functions of a test."""
+    """The graph that torch.export makes of the function, without module stacks, which name
+    functions of a test."""
     module = torch.nn.Module()
     module.forward = function
     result = torch.export.export(module, args, dynamic_shapes=shapes).run_decompositions().graph_module
@@ -39,7 +41,7 @@ def conditions(graph_module):
 
 
 class Again(Case):
-    """round_trip() compares descriptions, and the bytes of the first and the second save."""
+    """round_trip() compares descriptions, and the bytes of the first and second save."""
 
     def test_expressions(self):
         def rounded(x, n):
@@ -119,7 +121,7 @@ class Again(Case):
         self.assertEqual(self.kept_under(self.round_trip(traced)), self.kept_under(traced))
 
     def kept_under(self, graph_module):
-        """Conditions on several symbols, by the symbol that the environment keeps them under."""
+        """Conditions on several symbols, by the symbol under which the environment keeps them."""
         values = [node.meta.get("val") for node in graph_module.graph.nodes]
         env = next(value.node.shape_env for value in values if isinstance(value, torch.SymInt))
         found = {str(s): [str(e.expr) for e in entries] for s, entries in env.deferred_runtime_asserts.items()}
@@ -128,7 +130,7 @@ class Again(Case):
 
 
 class OneText(Case):
-    """Expressions that the schema writes alike."""
+    """Different expressions that the schema writes alike."""
 
     def setUp(self):
         super().setUp()

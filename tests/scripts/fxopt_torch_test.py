@@ -1,4 +1,4 @@
-"""bridge.save() on small graphs: what the JSON form says of each hard feature. Skipped without torch."""
+"""bridge.save() on small graphs: the JSON form of each hard feature. Skipped without torch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def trace(function, *args, mode="fake"):
 
 
 def annotated(function, *args):
-    """A trace that keeps what annotate() and the autograd engine say."""
+    """A trace with the metadata of annotate() and the autograd engine."""
     torch.fx.traceback.current_meta.clear()
     with torch.fx.traceback.preserve_node_meta(), torch.compiler._non_strict_tracing_context():
         with torch.compiler._patch_engine_backward():
@@ -373,7 +373,7 @@ class Save(unittest.TestCase):
         graph_module = trace(lambda x: x + 1, torch.zeros(2))
         for told, message in (
             ({"roles": ["input", "input"]}, "2 roles for 1 placeholders"),
-            ({"roles": {"y": "input"}}, "'y', which is no placeholder"),
+            ({"roles": {"y": "input"}}, "'y', which is not a placeholder"),
             ({"roles": ["weight"]}, "unknown role 'weight'"),
             ({"outputs": []}, "0 output roles for 1 outputs"),
             ({"kind": "step"}, "unknown graph kind 'step'"),

@@ -1,4 +1,5 @@
-"""scripts/gpu_check.sh without a GPU: what it does when it is cut off, and a dry run of all stages where torch is."""
+"""scripts/gpu_check.sh without a GPU: runs that are cut off, and a dry run of all stages if torch
+is installed."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def has_torch() -> bool:
 
 
 class Folder(unittest.TestCase):
-    """Stages of its own, and what came of runs."""
+    """A folder with stages of its own and with the results of their runs."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -171,9 +172,9 @@ class Shipped(unittest.TestCase):
             listed = subprocess.run([str(folder / "scripts" / "gpu_check.sh"), "--list"], capture_output=True, text=True)
             self.assertEqual([line.split()[0] for line in listed.stdout.splitlines()], ["bits", "run", "memory", "llama1b", "profile"])
 
-    def test_the_table_of_readme_is_what_is_predicted_and_measured(self) -> None:
+    def test_the_table_of_the_page_is_what_is_predicted_and_measured(self) -> None:
         table = self.call("peers/measured.py").split("\n\n")[0]
-        self.assertIn(table, (ROOT / "README.md").read_text(encoding="utf-8"))
+        self.assertIn(table, (ROOT / "cli/topics/memory.md").read_text(encoding="utf-8"))
 
 
 @needs_program

@@ -1,4 +1,5 @@
-"""scripts/peers/gpu_memory.py over stand-ins for a GPU. Skipped without torch, or without the fxopt program."""
+"""scripts/peers/gpu_memory.py over stand-ins for a GPU. Skipped without torch or the fxopt
+program."""
 
 from __future__ import annotations
 
@@ -129,7 +130,7 @@ class Meters(unittest.TestCase):
 
 
 class StandInAllocator:
-    """torch.cuda as CudaMeter asks it, over one list of events."""
+    """The part of torch.cuda that CudaMeter uses, over one list of events."""
 
     def __init__(self):
         self.trace = []
@@ -177,7 +178,7 @@ class Measuring(unittest.TestCase):
         self.meter = CudaMeter(torch.device("cuda:0"))
 
     def run_node_by_node(self):
-        """A graph whose operators are functions that use the stand-in: the second takes a workspace."""
+        """Runs a graph of functions on the stand-in as operators. The second takes a workspace."""
         tensors = {}
 
         def give(x, workspace):

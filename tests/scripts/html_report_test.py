@@ -1,4 +1,5 @@
-"""The page that `fxopt mem --html` writes, in a headless browser. Needs the program and Chromium, not torch."""
+"""The page that `fxopt mem --html` writes, in a headless browser. Needs the program and Chromium,
+but not torch."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from setting import TESTDATA, needs_program
 WIDTH, HEIGHT = 1366, 768
 GRAPH = str(TESTDATA / "llama1b.pb")
 
-# A script that a name smuggles in would set a variable; a name that is markup would make an element.
+# A script smuggled in by a name would set a variable. Markup in a name would make an element.
 HOSTILE = r"""fxg 0
 graph @main {
   %x: f32[9]@"cuda:0" = placeholder()
@@ -40,7 +41,7 @@ class HtmlReport(unittest.TestCase):
         self.addCleanup(self.page.close)
 
     def open(self, *arguments: str) -> list[dict]:
-        """Opens the page of a call; its reports, one for each device of each graph."""
+        """Opens the page of a call, and returns its reports, one for each device of each graph."""
         path = self.folder / "report.html"
         result = Fxopt(None).run("mem", *arguments, "--html", str(path))
         self.page.open(path.as_uri())
@@ -60,7 +61,7 @@ class HtmlReport(unittest.TestCase):
         return int(self.page.evaluate("document.getElementById('node-name').dataset.place"))
 
     def shown_bytes(self) -> dict[str, int]:
-        """What the panel beside the chart says of the node that is looked at."""
+        """The bytes of the selected node in the panel beside the chart."""
         cells = "[...document.querySelectorAll('#series tr')].map((row) => [row.cells[0].textContent, row.cells[1]])"
         return self.page.evaluate(f"Object.fromEntries({cells}.map(([k, c]) => [k, Number(c.dataset.bytes)]))")
 
@@ -78,7 +79,7 @@ class HtmlReport(unittest.TestCase):
         self.page.evaluate("new Promise((done) => setTimeout(done, 250))")
 
     def check_quiet(self) -> None:
-        """Nothing in the console, and nothing asked for but the page itself."""
+        """Checks that the console is empty and that the page requested nothing but itself."""
         self.assertEqual(self.page.messages, [])
         asked = [url for url in self.page.requests if not url.startswith("data:")]
         self.assertEqual(asked, [(self.folder / "report.html").as_uri()])

@@ -1,5 +1,6 @@
-"""The programs of reported_programs.py, executed before and after every exact pass and README's pipelines: what the caller
-sees is to the bit what eager execution gives. Skipped without torch, or without the fxopt program.
+"""The programs of reported_programs.py, executed before and after every exact pass and the
+pipelines of README. Everything that the caller sees must equal the results of eager execution to
+the bit. Skipped without torch or the fxopt program.
 
     tests/scripts/known_bugs_test.py --table
 """
@@ -39,7 +40,7 @@ REMAT = "remat,dce"
 JOINT_ROUTES = {True: "joint, writes in the graph", False: "joint, writes after it"}
 TAGGED = ("tagged", "marked")
 VARIANTS = ("untagged", *TAGGED)
-HIDDEN_WRITES = ("native_batch_norm",)  # the schema does not say that running statistics are written
+HIDDEN_WRITES = ("native_batch_norm",)  # the schema declares no write of the running statistics
 
 
 def setUpModule():
@@ -64,8 +65,9 @@ def trace(reported: Reported) -> tuple[GraphModule, set[Node]]:
 
 
 def mark(graph_module: GraphModule, backward: set[Node], variant: str, tag: CheckpointPolicy | None) -> None:
-    """Tags the calls of forward and says which nodes are backward's, or neither. tag: of all of them; None prefers to
-    recompute them and saves what writes or draws."""
+    """Tags the calls of forward, and in the variant "marked" also marks the backward nodes. The
+    variant "untagged" has neither. tag: for all of these calls. None prefers to recompute them,
+    and saves those that write or draw."""
     for node in graph_module.graph.nodes:
         for key in ("recompute", "ac_graph_id"):
             node.meta.pop(key, None)
@@ -99,7 +101,7 @@ def seen_of(program: Program, graph_module: GraphModule) -> observe.Seen:
 
 
 def visible(eager: observe.Seen, after: observe.Seen) -> list[str]:
-    """Differences that a caller can see; constants of the trace are no business of theirs."""
+    """Differences that a caller can see. Constants of the trace are internal."""
     return [line for line in observe.differences(eager, after) if not line.startswith("attribute ")]
 
 
@@ -109,7 +111,7 @@ def copied_ops(graph_module: GraphModule) -> list[str]:
 
 @dataclass
 class Row:
-    """What came of one program on one route."""
+    """The results of one program on one route."""
 
     runs: int = 0
     changed: int = 0
@@ -118,7 +120,7 @@ class Row:
 
 
 def judge_step(reported: Reported, folder: pathlib.Path) -> Row:
-    """Every pipeline over the graph of the whole step."""
+    """Runs every pipeline on the graph of the whole step."""
     row, eager = Row(), seen_eagerly(reported)
     for variant in VARIANTS:
         program = subject(reported, variant)
@@ -136,7 +138,7 @@ def judge_step(reported: Reported, folder: pathlib.Path) -> Row:
 
 
 def wrong_copies(reported: Reported, graph_module: GraphModule) -> list[str]:
-    """Operators that had to be recomputed and were not, and the reverse."""
+    """Operators that had to be recomputed but were not, and the reverse."""
     found = copied_ops(graph_module)
     lines = [f"{name} is not recomputed" for name in reported.copied if name not in found]
     return lines + [f"{name} is recomputed" for name in reported.kept if name in found]
@@ -146,8 +148,9 @@ def wrong_copies(reported: Reported, graph_module: GraphModule) -> list[str]:
 
 
 class Joint:
-    """forward compiled by AOTAutograd, its joint graph tagged and put through a pipeline; None leaves it as it is. Writes
-    to inputs are in the graph, as Inductor asks, or left to AOTAutograd's runtime."""
+    """forward compiled by AOTAutograd, with its joint graph tagged and put through a pipeline.
+    None: through no pipeline. Writes to inputs are in the graph, as Inductor asks, or left to
+    AOTAutograd's runtime."""
 
     def __init__(self, reported: Reported, passes: str | None, *, writes_kept: bool) -> None:
         self.reported, self.passes = reported, passes
@@ -166,7 +169,7 @@ class Joint:
             bridge.apply(joint, self.passes, kind="joint")
         self.recomputed = len(copied_ops(joint))
         for node in joint.graph.nodes:
-            node.meta.pop("recompute", None)  # the partitioner has its own way with them
+            node.meta.pop("recompute", None)  # the partitioner would interpret the tags
         return default_partition(joint, inputs, **options)
 
 
@@ -176,7 +179,8 @@ def seen_jointly(joint: Joint) -> observe.Seen:
 
 
 def judge_joint(reported: Reported, *, writes_kept: bool, among: Sequence[str] = PIPELINES) -> Row:
-    """These pipelines over the joint graph; what AOTAutograd by itself does otherwise than eager execution is left out."""
+    """Runs these pipelines on the joint graph. Differences between AOTAutograd alone and eager
+    execution do not count."""
     row, eager = Row(), seen_eagerly(reported)
     known = visible(eager, seen_jointly(Joint(reported, None, writes_kept=writes_kept)))
     for passes in among:
@@ -194,7 +198,7 @@ def judge_joint(reported: Reported, *, writes_kept: bool, among: Sequence[str] =
 
 
 def by_torch(reported: Reported) -> str:
-    """What PyTorch's own pass makes of the tagged and marked graph, in short."""
+    """The outcome of PyTorch's own pass on the tagged and marked graph, in short."""
     program = subject(reported, "marked")
     try:
         result = remat_sides.torch_remat(copy_of(program.graph_module))
@@ -240,13 +244,14 @@ class Joints(unittest.TestCase):
         self.check(writes_inputs=True, among=[passes for passes in PIPELINES if "remat" not in passes])
 
     def test_remat_reads_no_input_that_was_written_in_between(self):
-        """Whoever runs the halves of a joint graph writes inputs between them, wherever the graph has the write."""
+        """The caller of the two halves of a joint graph writes inputs between them, regardless of
+        the place of the write in the graph."""
         self.check(writes_inputs=True, among=[passes for passes in PIPELINES if "remat" in passes])
 
 
 class Memory(unittest.TestCase):
     def peak(self, reported: Reported, passes: str) -> int:
-        """Of the step with what is between the blocks saved, and the blocks recomputed."""
+        """The peak of the step with the values between blocks saved and the blocks recomputed."""
         program = subject(reported, "tagged")
         for node in program.graph_module.graph.nodes:
             if op_name(node) in ("add", "sin", "sum") and "recompute" in node.meta:

@@ -1,4 +1,4 @@
-"""What ruff says of the Python sources. Skipped without ruff."""
+"""Ruff finds nothing in the Python sources. Skipped without ruff."""
 
 import importlib.util
 import shutil

@@ -1,4 +1,5 @@
-"""scripts/peers/marks.py: a pass that drops marks is found, and no pass of ours does. Needs no torch. Skipped without the fxopt program."""
+"""scripts/peers/marks.py finds a pass that drops marks, and no such pass among those of fxopt.
+Needs no torch. Skipped without the fxopt program."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from fxopt.tool import find_fxopt
 
 need_program()
 
-# The program, but that the first of its passes forgets the marks of the graph when it is canonicalize.
+# Acts as the program, but drops marks of the graph if the first pass is canonicalize.
 FORGETFUL = """#!{python}
 import json, pathlib, subprocess, sys, tempfile
 program, arguments = {program!r}, sys.argv[1:]

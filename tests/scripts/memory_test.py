@@ -1,4 +1,5 @@
-"""scripts/peers/memory.py: the replay, and how it judges. Skipped without torch, or without the fxopt program."""
+"""scripts/peers/memory.py: its replay and its verdicts. Skipped without torch or the fxopt
+program."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ c10d = torch.ops._c10d_functional
 
 
 def lifetimes(graph_module, **told):
-    """(first, last) positions of what each node made."""
+    """The (first, last) positions of each node's results."""
     return {s.node: (s.first, s.last) for s in replay(BoundGraph(graph_module), **told).storages}
 
 
@@ -274,7 +275,7 @@ class TheJudge(unittest.TestCase):
             memory.find_graphs(TESTDATA, ["nothing"])
 
     def run_main(self, *arguments):
-        self.step()  # what make_fx imports is not the table's
+        self.step()  # imports of make_fx do not belong to the table
         bridge.save(self.step(), self.folder / "step.pb")
         with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()):
             code = memory.main(["--folder", str(self.folder), *arguments])

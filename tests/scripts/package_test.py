@@ -1,4 +1,4 @@
-"""The package fxopt without torch: what the program says as data."""
+"""The package fxopt without torch: the output of the program as data."""
 
 import pathlib
 import subprocess

@@ -1,7 +1,13 @@
-"""fxopt.partition in AOTAutograd and Dynamo: training goes on as with PyTorch's own partitioner, loss for loss."""
+"""fxopt.partition in AOTAutograd and Dynamo: training has the losses of PyTorch's own
+partitioner."""
 
 from __future__ import annotations
 
+import contextlib
+import pathlib
+import shlex
+import subprocess
+import tempfile
 import unittest
 from collections.abc import Callable
 
@@ -79,7 +85,7 @@ def trained(
     dynamic: bool = False,
     options: dict | None = None,
 ) -> tuple[list[float], dict[str, object]]:
-    """The losses, and what is in parameters and buffers at the end."""
+    """The losses, and the parameters and buffers at the end."""
     torch._dynamo.reset()
     torch.manual_seed(0)
     model = kind()
@@ -110,7 +116,7 @@ def by(partition_fn: Callable) -> Callable:
 
 
 def joint_of(function: Callable, *inputs: Tensor) -> tuple[GraphModule, int]:
-    """The joint graph that AOTAutograd makes of the function, and how many of its outputs are of forward."""
+    """AOTAutograd's joint graph of the function, and the number of its forward outputs."""
     caught = []
 
     def keep(
@@ -351,12 +357,44 @@ class PartitionTest(unittest.TestCase):
         self.assertEqual(caught.exception.code, "FX0803")
 
     def test_an_unknown_option_of_the_backend_is_an_error(self) -> None:
-        with self.assertRaisesRegex(ValueError, "no option pass; it has passes and cut"):
+        with self.assertRaisesRegex(ValueError, "no option pass; it has passes, cut and save"):
             fxopt.backend(
                 torch.fx.symbolic_trace(lambda x: x + 1),
                 [torch.ones(1)],
                 options={"pass": "cse"},
             )
+
+    def test_a_pipeline_that_cuts_is_refused_before_the_cut(self) -> None:
+        graph_module = torch.fx.symbolic_trace(lambda x: x + 1)
+        for passes in ("remat,partition", "partition{mode=min-cut}", "cse, join"):
+            with self.assertRaisesRegex(ValueError, "passes must not contain (partition|join): the graph is cut after them"):
+                fxopt.partition(graph_module, num_fwd_outputs=1, passes=passes)
+
+    def test_the_backend_saves_the_joint_graphs_it_is_given(self) -> None:
+        model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8))
+        with tempfile.TemporaryDirectory() as folder:
+            for _ in range(2):
+                torch._dynamo.reset()
+                compiled = torch.compile(model, backend=fxopt.backend, options={"save": folder})
+                compiled(torch.randn(4, 8)).sum().backward()
+            self.assertEqual(sorted(path.name for path in pathlib.Path(folder).iterdir()), ["joint_0.pb", "joint_1.pb"])
+            step = fxopt.mem(str(pathlib.Path(folder) / "joint_1.pb"), "--steady")["graphs"][0]
+            classes = {each["name"] for each in step["devices"][0]["by_class"]}
+        self.assertLessEqual({"parameter", "gradient", "optimizer state"}, classes)
+
+    def test_the_model_of_readme_and_its_commands(self) -> None:
+        section = (setting.ROOT / "README.md").read_text(encoding="utf-8").split("## Your own model")[1].split("\n## ")[0]
+        code, commands = section.split("```\n")[1::2]
+        torch._dynamo.reset()
+        if "fxopt" not in torch._dynamo.list_backends(None):
+            torch._dynamo.register_backend(fxopt.backend, name="fxopt")
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            exec(code, {})
+            for line in commands.splitlines():
+                words = shlex.split(line, comments=True)
+                self.assertEqual(words[0], "fxopt")
+                done = subprocess.run([str(setting.find_fxopt()), *words[1:]], capture_output=True, text=True)
+                self.assertIn(done.returncode, (0, 5) if "--budget" in words else (0,), done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""scripts/peers/planted_bugs.py: every mistake still has its one place in the sources. Needs neither torch nor a build."""
+"""scripts/peers/planted_bugs.py: every mistake still has exactly one place in the sources. Needs
+neither torch nor a build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What `fxopt run --dry-run` advises about operators without a row, tried with PyTorch. Skipped without torch, or without the program."""
+"""The advice of `fxopt run --dry-run` about operators without a row, tried in PyTorch. Skipped
+without torch or the fxopt program."""
 
 from __future__ import annotations
 

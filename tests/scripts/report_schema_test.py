@@ -1,4 +1,5 @@
-"""Memory reports against their JSON schema. Needs the program and jsonschema (Debian: python3-jsonschema), not torch."""
+"""Memory reports against their JSON schema. Needs the program and jsonschema (Debian:
+python3-jsonschema), but not torch."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Small training steps with the hazards of wrong results that users of PyTorch's graph passes reported: random draws,
-writes in place, aliases, recomputation and dead code."""
+"""Small training steps with hazards for which users reported wrong results of PyTorch's graph
+passes: random draws, in-place writes, aliases, recomputation and dead code."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SQUARE = (WIDTH, WIDTH)
 _library = torch.library.Library("fxopt_reported", "DEF")
 _library.define("scale_(Tensor(a!) x, float by) -> Tensor(a!)")
 _library.impl("scale_", lambda x, by: x.mul_(by), "CompositeExplicitAutograd")
-backward = BackwardNodes()  # what the traces of this process made in backward
+backward = BackwardNodes()  # backward nodes of the traces of this process
 
 
 @dataclass(frozen=True)
 class Reported:
-    """forward(*parameters, *state, x) gives the loss and what else the caller is handed; it may write its state, and x. Where
-    everything of forward is tagged for recompute, `copied` are operators of the step that must have a copy in backward,
-    `kept` those that must have none."""
+    """forward(*parameters, *state, x) returns the loss and the other results for the caller. It may
+    write its state and x. If all of forward is tagged for recompute, backward must have a copy
+    of the operators in `copied`, and none of those in `kept`."""
 
     name: str
     threads: str
@@ -33,8 +33,8 @@ class Reported:
     copied: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     state: tuple[tuple[int, ...], ...] = ()
-    updates: bool = False  # parameters in place, then a second step
-    joint: bool = True  # AOTAutograd takes it
+    updates: bool = False  # writes parameters in place, then runs a second step
+    joint: bool = True  # AOTAutograd supports it
 
     def inputs(self, *, asking: bool = False) -> list[Tensor]:
         generator = torch.Generator().manual_seed(5)
@@ -45,11 +45,11 @@ class Reported:
         return result
 
     def step(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        """Loss, gradients, and what else forward hands out."""
+        """The loss, the gradients, and the other results of forward."""
         return self.run(self.forward, inputs)
 
     def run(self, forward: Callable[..., tuple[Tensor, ...]], inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """The step with another function in the place of forward, such as a compiled one."""
+        """The step with another function in place of forward, such as a compiled one."""
         result: tuple[Tensor, ...] = ()
         wanted = inputs[: self.parameters]
         for _ in range(2 if self.updates else 1):
@@ -66,7 +66,7 @@ class Reported:
 
 def _draws(w: Tensor, v: Tensor, x: Tensor) -> tuple[Tensor, ...]:
     hidden = F.dropout(torch.relu(x @ w), 0.5, training=True)
-    torch.rand(2)  # nobody reads it; later draws depend on it
+    torch.rand(2)  # unused, but later draws depend on it
     return ((hidden * torch.rand_like(hidden)) @ v).sin().sum(), hidden
 
 
@@ -85,7 +85,7 @@ def _counts(w: Tensor, state: Tensor, x: Tensor) -> tuple[Tensor, ...]:
 
 
 class _WritesItsOutput(torch.autograd.Function):
-    """Saves its output and makes the gradient in its memory."""
+    """Saves its output and computes the gradient in the same memory."""
 
     @staticmethod
     def forward(ctx, x: Tensor) -> Tensor:
@@ -129,7 +129,7 @@ def _filled_factory(w: Tensor, x: Tensor) -> tuple[Tensor, ...]:
 
 
 def _copies_back(w: Tensor, state: Tensor, x: Tensor) -> tuple[Tensor, ...]:
-    kept = state.clone()  # what the caller is handed must not follow the write
+    kept = state.clone()  # a copy for the caller, unaffected by the write
     moved = state * 0.9 + x.detach().mean(0)
     state.copy_(moved)
     return ((x @ w).sin() * moved.exp()).sum(), moved, kept, state.view(2, 2), state
@@ -147,7 +147,7 @@ def _expands(w: Tensor, state: Tensor, x: Tensor) -> tuple[Tensor, ...]:
     rows = state.expand(WIDTH, WIDTH)
     own = rows.clone()
     own[0].mul_(3.0)
-    state.add_(1.0)  # every row of `rows` shows it
+    state.add_(1.0)  # visible in every row of `rows`
     return ((x @ w).sin() * own * rows.exp()).sum(), own
 
 
@@ -160,7 +160,7 @@ def _repeats_indices(w: Tensor, state: Tensor, x: Tensor) -> tuple[Tensor, ...]:
 
 
 def _aliases_and_writes(w: Tensor, state: Tensor, x: Tensor) -> tuple[Tensor, ...]:
-    torch.ops.fxopt_reported.scale_(state, 2.0)  # nobody reads its result
+    torch.ops.fxopt_reported.scale_(state, 2.0)  # the result is unused
     again = torch.ops.fxopt_reported.scale_(state, 2.0)
     return ((x @ w).sin() * again.exp()).sum(),
 

@@ -1,8 +1,10 @@
-"""Runs every *_test.py beside this file with unittest, or those that a pattern names, one file on each core at a time:
+"""Runs every *_test.py beside this file with unittest, or those that a pattern names, one file on
+each core at a time:
 
     run.py [PATTERN] [--jobs N]
 
-Prints what each file says when it ends, and at last the seconds of each file and `N passed, N failed, N skipped`."""
+Prints the output of each file when it ends. The last lines are the seconds of each file and
+`N passed, N failed, N skipped`."""
 
 from __future__ import annotations
 
@@ -21,13 +23,13 @@ import unittest
 import setting  # noqa: F401  puts the scripts on the path
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-# Those that take longest come first, so that no core is idle at the end.
+# The slowest files come first, so that no core is idle at the end.
 LONGEST = ("gpu_check_test.py", "differential_test.py", "step_memory_test.py")
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """Of the tests of one file, or of several."""
+    """The outcome of the tests of one file, or of several."""
 
     said: str = ""
     seconds: float = 0
@@ -40,7 +42,7 @@ class Outcome:
 
 
 def run_file(name: str) -> Outcome:
-    """In this process, whose output is part of the outcome."""
+    """Runs the file in this process. The output of the tests is part of the outcome."""
     start = time.monotonic()
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
@@ -48,13 +50,15 @@ def run_file(name: str) -> Outcome:
         result = unittest.TextTestRunner(stream=said, verbosity=2).run(suite)
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
     skipped = len(result.skipped)
-    # A failure in setUpClass or at import counts as an error without a test run, so this is floored.
+    # A failure in setUpClass or at import counts as an error without a test run, so the count stops
+    # at 0.
     passed = max(0, result.testsRun - failed - skipped)
     return Outcome(said.getvalue(), time.monotonic() - start, passed, failed, skipped)
 
 
 def run_files(names: list[str], jobs: int) -> dict[str, Outcome]:
-    """Each file in one of `jobs` processes. A file whose process ended counts as one failure."""
+    """Runs each file in one of `jobs` processes. A process that ends early counts as one
+    failure."""
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // jobs)))
     outcomes = {}
     context = multiprocessing.get_context("spawn")

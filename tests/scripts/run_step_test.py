@@ -1,5 +1,5 @@
-"""`fxopt run` beside PyTorch: the twins of GPT-2 with other seeds than the stored one, before and after passes. Skipped without torch,
-safetensors or the program."""
+"""`fxopt run` against PyTorch: the small copies of GPT-2 with seeds other than the stored one,
+before and after passes. Skipped without torch, safetensors or the program."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the tests beside this file have in common: where things are, and what they are skipped without. Import it first: it puts
-the scripts on the path."""
+"""The paths and skip conditions that the tests beside this file share. Import it first: it puts the
+scripts on the path."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ needs_program = unittest.skipIf(find_fxopt() is None, NO_PROGRAM)
 
 @contextlib.contextmanager
 def imports_torch() -> Iterator[None]:
-    """Skips the file where what it imports inside is missing."""
+    """Skips the file if an import inside the block fails."""
     try:
         yield
     except ImportError as error:
@@ -30,6 +30,6 @@ def imports_torch() -> Iterator[None]:
 
 
 def need_program() -> None:
-    """Skips the file where there is no fxopt program."""
+    """Skips the file if the fxopt program is missing."""
     if find_fxopt() is None:
         raise unittest.SkipTest(NO_PROGRAM)

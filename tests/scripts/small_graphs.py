@@ -1,4 +1,5 @@
-"""Small graphs of fake values for the tests beside this file, and what they save and load."""
+"""Small graphs of fake values for the tests beside this file, with functions that save and load
+them."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class Case(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def round_trip(self, graph_module, form="pb", **told):
-        """The module read back, after checking that it describes the same and that saved again it has the same bytes."""
+        """Saves the module and reads it back. Checks that the description stays the same and that a
+        second save gives the same bytes."""
         known = graph_description.describe(graph_module)
         path, again = self.folder / f"graph.{form}", self.folder / "again" / f"graph.{form}"
         bridge.save(graph_module, path, **told)
@@ -36,7 +38,7 @@ class Case(unittest.TestCase):
         return loaded
 
     def verify(self, graph_module):
-        """What `fxopt verify` says of the saved module: exit code and text."""
+        """The exit code and the output of `fxopt verify` on the saved module."""
         path = self.folder / "verified.pb"
         bridge.save(graph_module, path)
         done = subprocess.run([find_fxopt(), "verify", str(path)], capture_output=True, text=True)
@@ -53,7 +55,8 @@ def trace(function, *shapes, device="cpu", mode=None):
 
 
 def built(*calls, shape=(4,), device="cpu"):
-    """A graph of one input: each call is (target, arguments from the nodes so far), the last one is returned."""
+    """A graph of one input. Each call is (target, arguments from the nodes so far). The last call
+    is returned."""
     graph = Graph()
     nodes = [graph.placeholder("x")]
     with FakeTensorMode():

@@ -1,4 +1,5 @@
-"""The memory snapshot that fxopt writes, read as PyTorch and its viewer read it. Needs the program, not torch."""
+"""The memory snapshot that fxopt writes, read as PyTorch and its viewer read it. Needs the program,
+but not torch."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ OPTIONS = (
     ("--device-memory", "8GiB"),
 )
 
-# 20 MiB each, or 40. The inputs of both collectives are read by nobody else; behind the last wait nothing is allocated.
+# 20 MiB each, or 40. The two collectives are the only consumers of their inputs, and nothing is
+# allocated behind the last wait.
 COLLECTIVES = """process_group {uid="0", ranks=[0, 1]}
 graph @main {
   output_spec {role=gradient, of="p"}
@@ -47,7 +49,7 @@ class Snapshot(unittest.TestCase):
         self.path = os.path.join(folder.name, "snapshot.pickle")
 
     def write(self, *options: str, graph: str = str(GRAPH)) -> dict:
-        """Writes the snapshot; the report of the same call."""
+        """Writes the snapshot, and returns the report of the same call."""
         result = Fxopt(None).run("mem", graph, *options, "--snapshot", self.path)
         return judge.graph_of_step(result["files"][0]["graphs"])
 
@@ -81,7 +83,7 @@ class Snapshot(unittest.TestCase):
             for event in snapshot["device_traces"][0]
             if event["frames"] and event["frames"][0]["filename"] in ("x", "y", "g")
         ]
-        # %y is read by nobody. %g's request is behind %sum's allocation, and no allocation follows.
+        # %y has no consumer. %g's request is behind %sum's allocation, and no allocation follows.
         self.assertEqual(
             [f"{action} {node}" for action, node in events],
             ["alloc x", "free_requested x", "alloc y", "free_requested y", "free_completed y"]
@@ -143,7 +145,8 @@ class Snapshot(unittest.TestCase):
         refuse(lambda bad: next(e for e in events(bad) if e["action"] == "alloc").update(addr=64))
         self.write_collectives()
         good = self.load()
-        judge.check_events(good)  # a request may stay open at the end, where its block is pending
+        # A request may stay open at the end if its block is pending.
+        judge.check_events(good)
         refuse(lambda bad: events(bad).remove(next(e for e in events(bad) if e["action"] == "free_completed")))
 
         def keep_pending(bad: dict) -> None:

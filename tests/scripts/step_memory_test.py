@@ -1,5 +1,5 @@
-"""scripts/peers/step_memory.py: steps of two graphs, measured by the fxopt program and run by PyTorch. Skipped without torch, or
-without the fxopt program."""
+"""scripts/peers/step_memory.py: steps of two graphs, measured by the fxopt program and run by
+PyTorch. Skipped without torch or the fxopt program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What scripts/titan does to a graph around a pass, and how its suite counts. Skipped without torch."""
+"""The changes that scripts/titan makes to a graph around a pass, and the counts of its suite.
+Skipped without torch."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ aten = torch.ops.aten
 
 
 def graph_of(*calls):
-    """A graph on placeholders x and y; each call is (name, target, args, kwargs), arguments by name where one is."""
+    """A graph on placeholders x and y. Each call is (name, target, args, kwargs). An argument that
+    is the name of a node stands for the node."""
     graph = Graph()
     nodes = {name: graph.placeholder(name) for name in "xy"}
 

@@ -1,4 +1,5 @@
-"""The traces behind testdata: twins run and give the same numbers each time, addresses in metadata are numbered."""
+"""The traces behind testdata: the small copies run and give the same numbers each time, and
+addresses in metadata are numbered."""
 
 from __future__ import annotations
 

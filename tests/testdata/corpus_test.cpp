@@ -1,4 +1,5 @@
-// What must hold of every real graph: the laws of the forms, a clean bill from the verifier, known operators.
+// Invariants of every real graph: round trips through the forms, no verifier error, only known
+// operators.
 
 #include <memory>
 #include <string>

@@ -1,6 +1,7 @@
-// Storage ids, phases and roles are taken out of every file, derived again from what is left, and compared with what
-// the file carried. Each difference falls in a class with a reason (ir/alias/README.md and ir/step/README.md have the
-// same tables), each class has its exact count, and what falls in none fails.
+// Removes storage ids, phases and roles from every file, derives them again from the rest, and
+// compares them with the file's own. Each difference is in a class with a reason
+// (ir/alias/README.md and ir/step/README.md have the same tables). Each class has its exact count,
+// and a difference in no class fails the test.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -22,9 +23,9 @@
 namespace fxopt {
 namespace {
 
-// What a graph said before strip().
+// The records of a graph before strip().
 struct Told {
-  IdMap<NodeId, std::vector<StorageId>> storages;  // of each tensor in the node's value, depth first
+  IdMap<NodeId, std::vector<StorageId>> storages;  // by tensor of the node's value, depth first
   PhaseMap phases;
   IdMap<NodeId, bool> is_marked;
   IdMap<NodeId, InputRole> inputs;
@@ -61,13 +62,13 @@ Told strip(Graph& graph) {
   return told;
 }
 
-// Whether a graph is a step with forward and backward: not a part of another, not one half, not inference.
+// Whether a graph is a step with forward and backward: not a subgraph, not one half, not inference.
 bool is_whole_step(const Graph& graph) {
   return graph.kind == GraphKind::kUnspecified || graph.kind == GraphKind::kForwardLossBackward ||
          graph.kind == GraphKind::kJoint;
 }
 
-// Calls visit(file, graph) for the graphs of all files, or only for `whole_steps`.
+// Calls visit(file, graph) for all graphs of all files, or only for `whole_steps`.
 void visit_graphs(bool whole_steps, const std::function<void(const std::string&, Graph&)>& visit) {
   for (const std::string& file : testdata_files()) {
     const std::unique_ptr<Module> module = load_testdata(file);
@@ -115,7 +116,8 @@ constexpr Row kStorageRows[] = {
     {"tied", 34, "two placeholders on one storage (tied weights, slices of one batch): only the caller knows"},
 };
 
-// How a tensor's place differs: its derived storage was met before, its carried one was, or both.
+// How storages differ at a tensor: its derived storage was met before, its recorded one was, or
+// both.
 enum class Difference : uint8_t { kSplit, kJoin, kBoth };
 
 bool is_output_of_framework_pass(const std::string& file) {
@@ -125,7 +127,7 @@ bool is_output_of_framework_pass(const std::string& file) {
   return false;
 }
 
-// Whether the node picks a result out of a call of which the trace recorded none.
+// Whether the node picks a result of a call whose value the trace did not record.
 bool reads_call_without_value(const Graph& graph, NodeId node) {
   const std::vector<NodeId> inputs = graph.inputs(node);
   return inputs.size() == 1 && graph[inputs[0]].is_call() && graph.value(inputs[0]).kind == ValueKind::kAbsent;
@@ -143,8 +145,8 @@ const char* class_of(const std::string& file, const Graph& graph, NodeId node, D
   return op.view == ViewKind::kView && is_output_of_framework_pass(file) ? "replaced base" : nullptr;
 }
 
-// Walks both partitions at once. A pair of a derived and a carried storage is judged where it is first met, so that one
-// cause counts once.
+// Walks both partitions together. A pair of a derived and a recorded storage is classified at its
+// first tensor, so that one cause counts once.
 void compare_storages(const std::string& file, const Graph& graph, const Told& told,
                       std::map<std::string, size_t>& counts) {
   const StorageMap map(graph);
@@ -215,7 +217,8 @@ const char* class_of(const std::string& file, const Told& told, const PhaseMap& 
   return was_moved && is_output_of_framework_pass(file) ? "moved" : nullptr;
 }
 
-// Gives the placeholders that the graph itself shows to be tangents that role, which phases are inferred from.
+// Sets the role of placeholders that the graph alone shows to be tangents; phases are inferred from
+// it.
 void tell_tangents(Graph& graph, const RoleMap& roles) {
   for (const DerivedInput& input : roles.inputs) {
     if (input.role != InputRole::kTangent) continue;
@@ -307,7 +310,7 @@ void compare_outputs(const std::string& file, const Graph& graph, const Told& to
 TEST_CASE("testdata: roles derived without those of the file never contradict them", "[testdata]") {
   std::map<std::string, size_t> counts;
   visit_graphs(true, [&counts](const std::string& file, Graph& graph) {
-    if (file.find("pipeline") != std::string::npos) return;  // a stage's loss and gradients are another's
+    if (file.find("pipeline") != std::string::npos) return;  // other stages hold the loss
     const Told told = strip(graph);
     const RoleMap roles = infer_roles(graph);
     if (!told.has_inputs) return;

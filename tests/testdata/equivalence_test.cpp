@@ -1,4 +1,4 @@
-// What every pass makes of testdata computes the same: proved, with nothing left undecided.
+// Every pass output on testdata computes the same as its input: proved, with nothing undecided.
 #include "ir/check/equivalence/equivalence.h"
 
 #include <string>
@@ -15,7 +15,7 @@
 namespace fxopt {
 namespace {
 
-// The pipelines; each is proved after each of its passes.
+// The pipelines; the result is proved after each pass.
 std::vector<std::string> pipelines() {
   std::vector<std::string> out;
   for (const PassInfo& pass : pass_registry()) out.push_back(std::string(pass.name));
@@ -25,7 +25,7 @@ std::vector<std::string> pipelines() {
   return out;
 }
 
-// What the pass says of a file that it is not made for.
+// The pass's error for a file it does not apply to.
 std::string refusal_of(const std::string& pass, const Module& module) {
   const bool is_for_joint = is_joint(module.main());
   if (pass == "partition" && !is_for_joint && module.main().kind != GraphKind::kBackward) {
@@ -62,7 +62,7 @@ void prove_every_pass(uint64_t part, uint64_t parts) {
         const std::vector<Claim>& claims = report.result.claims();
         if (claims.empty()) {
           CHECK(proof_text(after, prover.prove(after)) == "proved");
-        } else {  // which are about the module just before the pass
+        } else {  // claims are about the module just before the pass
           CHECK(text == step.text);
           CHECK(proof_text(after, Prover(*load_testdata(file), proof, claims).prove(after)) == "proved");
         }

@@ -1,7 +1,8 @@
 // Figures of real graphs that were obtained without this program.
 //
-// Peaks: PyTorch's own estimator on re-propagated fake tensors (each wait counted with a storage of its own, which does
-// not matter at these peaks), and a counter over live fake storages, both in Python; see scripts/peers.
+// Peaks come from PyTorch's own estimator on re-propagated fake tensors, and from a counter over
+// live fake storages, both in Python; see scripts/peers. The estimator counts each wait with its
+// own storage, which makes no difference at these peaks.
 
 #include <memory>
 #include <string>

@@ -8,15 +8,15 @@
 
 namespace fxopt {
 
-// Every graph file below testdata/, sorted.
+// All graph files below testdata/, sorted.
 std::vector<std::string> testdata_files();
 
-// A file of testdata/, by its name there; fails the test when it does not load.
+// A file of testdata/, by its name there. Fails the test if it does not load.
 std::unique_ptr<Module> load_testdata(const std::string& name);
 
-// Prepares a module and runs passes on it; "" are none. Fails the test when one of them does.
+// Prepares a module and runs passes on it ("": none). Fails the test if either fails.
 void optimize(Module& module, const std::string& passes);
-// Both.
+// load_testdata() followed by optimize().
 std::unique_ptr<Module> load_optimized(const std::string& name, const std::string& passes);
 
 }  // namespace fxopt

@@ -1,4 +1,4 @@
-// One file has one peak, whichever command is asked.
+// All commands print the same peak for one file.
 
 #include <filesystem>
 #include <map>
@@ -57,7 +57,7 @@ TEST_CASE("testdata: mem, show --summary and opt --report print the same ideal p
     for (const Json& graph : summary["graphs"]) {
       for (const Json& peak : graph["peaks"]) {
         const std::pair<std::string, std::string> key = {graph["graph"], peak["device"]};
-        if (of_mem.contains(key)) of_show[key] = peak["bytes"];  // subgraphs are summed up beside
+        if (of_mem.contains(key)) of_show[key] = peak["bytes"];  // show also lists subgraphs
       }
     }
     CHECK((of_show == of_mem));

@@ -1,5 +1,5 @@
-// Laws of pipelines on a real graph: the same bytes every time, the same bytes in pieces, nothing of a newer schema
-// lost.
+// Invariants of pipelines on a real graph: the same bytes every time, the same bytes when run in
+// pieces, and no loss of a newer schema's fields.
 
 #include <memory>
 #include <string>
@@ -74,7 +74,7 @@ TEST_CASE("testdata: fields of a newer schema survive load, canonicalize, cse an
   };
   mark(module);
   mark(*module.mutable_graphs(0));
-  // Every other node: cse does not merge nodes about which it is not told everything.
+  // Marks every other node only: cse does not merge nodes with unknown fields.
   for (schema::Node& node : *module.mutable_graphs(0)->mutable_nodes()) {
     if (node.uid() % 2 == 1) continue;
     mark(node);
@@ -97,7 +97,7 @@ TEST_CASE("testdata: fields of a newer schema survive load, canonicalize, cse an
   for (const schema::Node& node : after.graphs(0).nodes()) {
     if (node.uid() % 2 == 1) continue;
     lost += is_marked(node) ? 0 : 1;
-    for (const schema::Arg& arg : node.args()) lost += is_marked(arg) ? 0 : 1;  // also where a new input is read
+    for (const schema::Arg& arg : node.args()) lost += is_marked(arg) ? 0 : 1;  // also if it reads a new input
     if (node.has_value()) lost += is_marked(node.value()) ? 0 : 1;
   }
   CHECK(lost == 0);

@@ -1,5 +1,5 @@
-// Tags of real graphs: what is foretold of a tagged node is its verdict after remat, and no tag is without effect for lack
-// of a marker.
+// Tags of real graphs: the forecast for a tagged node equals its verdict after remat, and a missing
+// marker never makes a tag ineffective.
 
 #include <map>
 #include <memory>
@@ -21,7 +21,7 @@ void run_passes(Module& module, const std::string& passes) {
   if (!report.ok()) FAIL(format_error(report.error()));
 }
 
-// By uid, of the tagged nodes of the main graph that no pass has judged yet.
+// The forecast by uid, for tagged nodes of the main graph without a verdict.
 std::map<uint64_t, TagVerdict> foretell(const Graph& graph) {
   const TagForecast forecast = forecast_tags(graph, RematOptions());
   std::map<uint64_t, TagVerdict> verdicts;
@@ -61,17 +61,17 @@ TEST_CASE("testdata: what is foretold of each tag is its verdict after remat", "
     const std::unique_ptr<Module> module = load_testdata(file);
     lower_control_deps(*module);
     run_passes(*module, "sac{policy=full}");
-    const std::map<uint64_t, TagVerdict> foretold = foretell(module->main());
+    const std::map<uint64_t, TagVerdict> predicted = foretell(module->main());
     run_passes(*module, "remat");
     const std::map<uint64_t, TagVerdict> actual = written(*module);
     size_t differ = 0;
-    for (const auto& [uid, verdict] : foretold) {
+    for (const auto& [uid, verdict] : predicted) {
       const auto found = actual.find(uid);
       if (found == actual.end() || found->second.verdict != verdict.verdict || found->second.rule != verdict.rule)
         ++differ;
     }
     CHECK(differ == 0);
-    tags += foretold.size();
+    tags += predicted.size();
   }
   CHECK(tags > 100000);
 }

@@ -1,4 +1,4 @@
-// What view_geometry() computes against what PyTorch recorded: every view of testdata whose tensors are recorded.
+// view_geometry() against PyTorch's records: every view of testdata with recorded tensors.
 #include "ir/alias/view_geometry.h"
 
 #include <map>
@@ -34,7 +34,8 @@ struct Tally {
   }
 };
 
-// The bits of conjugation and negation are not compared: fake tensors do not have them (see canonicalize).
+// The conjugation and negation bits are not compared: fake tensors do not have them (see
+// canonicalize).
 bool agree(Geometry a, const Geometry& b) {
   a.conjugate = b.conjugate;
   a.negative = b.negative;
@@ -47,7 +48,7 @@ std::string text(const std::vector<SymInt>& list) {
   return out + "]";
 }
 
-// The recorded tensors that a call gives; empty where one of them has no sizes or strides.
+// The recorded result tensors of a call; empty if a tensor has no sizes or strides.
 std::vector<Geometry> recorded(const Graph& graph, NodeId node, SymInts& integers) {
   std::vector<Geometry> out;
   bool is_complete = true;
@@ -108,7 +109,7 @@ TEST_CASE("testdata: every view shows what its arguments say", "[testdata][view_
   }
   INFO(tally.unknown_text());
   CHECK(tally.computed > 150000);
-  // Slices and views whose sizes depend on symbols in a way that no polynomial shows.
+  // Slices and views whose sizes depend on symbols in a way that no polynomial expresses.
   std::vector<std::string> operators;
   for (const auto& [op, count] : tally.unknown) operators.push_back(op);
   CHECK(operators == std::vector<std::string>{"aten.slice.Tensor", "aten.view.default"});

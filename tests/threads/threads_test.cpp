@@ -1,5 +1,5 @@
-// Several threads share the units of a step: a program of its own, small enough to be built with the thread sanitizer alone
-// (`cmake --build --preset tsan --target fxopt_thread_tests`).
+// Several threads share the units of a step. It is a separate program, small enough to be built
+// alone with the thread sanitizer (`cmake --build --preset tsan --target fxopt_thread_tests`).
 
 #include "runtime/cpu/threads.h"
 

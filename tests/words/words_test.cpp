@@ -6,12 +6,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/words/paragraphs.h"
 
 namespace fxopt {
 namespace {
@@ -27,6 +29,12 @@ struct Form {
   bool begins_sentence = false;
 };
 
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  REQUIRE(file.good());
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 std::vector<Form> read_forms() {
   std::ifstream file(kSource + "/tests/words/forms.txt");
   REQUIRE(file.good());
@@ -41,21 +49,39 @@ std::vector<Form> read_forms() {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// Whether the text before `at` ends a sentence, or is the mark of a comment, a string, a cell or a list.
-bool is_beginning(const std::string& line, size_t at) {
-  while (at > 0 && line[at - 1] == ' ') --at;
-  return at == 0 || std::string_view(".!?:/#\"*|-(").find(line[at - 1]) != std::string_view::npos;
+// Whether the text before `at` ends a sentence, or is the mark of a cell, a list or a bracket.
+bool is_beginning(const std::string& text, size_t at) {
+  const bool is_after_space = at > 0 && text[at - 1] == ' ';
+  while (at > 0 && text[at - 1] == ' ') --at;
+  if (at == 0) return true;
+  return std::string_view(is_after_space ? ".!?:*|(" : "*|(").find(text[at - 1]) != std::string_view::npos;
 }
 
-int count_form(const std::string& line, const Form& form) {
-  int count = 0;
-  for (size_t at = line.find(form.words); at != std::string::npos; at = line.find(form.words, at + 1)) {
+// The places of a form in a paragraph of lower case.
+std::vector<size_t> find_form(const Paragraph& paragraph, const Form& form) {
+  const std::string& text = paragraph.text;
+  std::vector<size_t> places;
+  for (size_t at = text.find(form.words); at != std::string::npos; at = text.find(form.words, at + 1)) {
     const size_t end = at + form.words.size();
     const bool is_whole =
-        (at == 0 || !is_word(line[at - 1]) || !is_word(line[at])) && (end == line.size() || !is_word(line[end]));
-    if (is_whole && (!form.begins_sentence || is_beginning(line, at))) ++count;
+        (at == 0 || !is_word(text[at - 1]) || !is_word(text[at])) && (end == text.size() || !is_word(text[end]));
+    // A literal that is one word is a name, and one that begins with a space goes on with a sentence.
+    const bool is_name = paragraph.is_string && at == 0 && end == text.size();
+    if (is_whole && !is_name && (!form.begins_sentence || is_beginning(text, at))) places.push_back(at);
   }
-  return count;
+  return places;
+}
+
+// Lower case, without the words between backticks.
+void simplify(std::string& text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (size_t open = text.find('`'); open != std::string::npos;) {
+    const size_t close = text.find('`', open + 1);
+    if (close == std::string::npos) break;
+    std::fill(text.begin() + static_cast<ptrdiff_t>(open), text.begin() + static_cast<ptrdiff_t>(close) + 1, 'x');
+    open = text.find('`', close + 1);
+  }
 }
 
 bool is_comment(const std::string& line) {
@@ -63,23 +89,35 @@ bool is_comment(const std::string& line) {
   return at != std::string::npos && (line.compare(at, 2, "//") == 0 || line.compare(at, 2, "# ") == 0);
 }
 
-// Lines of one file; `places`: the first of each form.
+std::vector<Paragraph> paragraphs_of(const std::string& extension, const std::string& text) {
+  if (extension == ".md") return markdown_paragraphs(text);
+  return extension == ".py" || extension == ".sh" || extension == ".txt" ? script_paragraphs(text)
+                                                                         : cpp_paragraphs(text);
+}
+
+// The forms of one file; `places`: where each occurs.
 void count_file(const std::filesystem::path& path, const std::vector<Form>& forms, std::map<std::string, int>& counts,
                 std::map<std::string, std::vector<std::string>>& places) {
-  std::ifstream file(path);
-  const std::string name = std::filesystem::relative(path, kSource).string();
+  const std::string text = read_text(path.string()), name = std::filesystem::relative(path, kSource).string();
+  const auto add = [&](const std::string& form, size_t line) {
+    ++counts[form];
+    places[form].push_back(name + ":" + std::to_string(line));
+  };
+  for (Paragraph& paragraph : paragraphs_of(path.extension().string(), text)) {
+    const bool goes_on = paragraph.is_string && paragraph.text.starts_with(' ');
+    simplify(paragraph.text);
+    for (const Form& form : forms) {
+      for (const size_t at : find_form(paragraph, form)) {
+        if (form.begins_sentence && goes_on && paragraph.text.find_first_not_of(' ') == at) continue;
+        add((form.begins_sentence ? "^" : "") + form.words, paragraph.lines[at]);
+      }
+    }
+  }
+  std::istringstream lines(text);
   size_t number = 0;
-  for (std::string line; std::getline(file, line);) {
+  for (std::string line; std::getline(lines, line);) {
     ++number;
-    const auto add = [&](const std::string& form, int count) {
-      if (count == 0) return;
-      counts[form] += count;
-      places[form].push_back(name + ":" + std::to_string(number));
-    };
-    if (line.size() > kWidth && is_comment(line)) add("comment above 100 columns", 1);
-    std::transform(line.begin(), line.end(), line.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    for (const Form& form : forms) add((form.begins_sentence ? "^" : "") + form.words, count_form(line, form));
+    if (path.extension() != ".md" && line.size() > kWidth && is_comment(line)) add("comment above 100 columns", number);
   }
 }
 
@@ -143,14 +181,30 @@ TEST_CASE("words: hard forms only become fewer") {
     std::ofstream(kSource + "/tests/words/counts.txt") << lines.str();
 }
 
+size_t count_in(std::vector<Paragraph> paragraphs, const Form& form) {
+  size_t count = 0;
+  for (Paragraph& paragraph : paragraphs) {
+    simplify(paragraph.text);
+    count += find_form(paragraph, form).size();
+  }
+  return count;
+}
+
 TEST_CASE("words: a form is found where it begins a sentence, and as whole words") {
   const Form of{"of", true}, what{"what is", false}, too{", too", false};
-  CHECK(count_form("// of these, one", of) == 1);
-  CHECK(count_form("it ends. of these, one", of) == 1);
-  CHECK(count_form("one of these", of) == 0);
-  CHECK(count_form("see what is there; what isn", what) == 1);
-  CHECK(count_form("that holds, too", too) == 1);
-  CHECK(count_form("that holds, too_many", too) == 0);
+  CHECK(count_in(cpp_paragraphs("// Of these, one\n"), of) == 1);
+  CHECK(count_in(cpp_paragraphs("// It ends. Of these, one\n"), of) == 1);
+  CHECK(count_in(cpp_paragraphs("// one\n// of these\n"), of) == 0);
+  CHECK(count_in(cpp_paragraphs("// one\n//\n// of these\n"), of) == 1);
+  CHECK(count_in(cpp_paragraphs("// as a.of.b or A::of()\n"), of) == 0);
+  CHECK(count_in(cpp_paragraphs("int of = Schedule::of(x);  // a call\n"), of) == 0);
+  CHECK(count_in(cpp_paragraphs("f(\"see what \" \"is\", 'c');\n"), what) == 1);
+  CHECK(count_in(cpp_paragraphs("f(R\"(see what\nis there)\");\n"), what) == 1);
+  CHECK(count_in(cpp_paragraphs("// see `what is` there\n"), what) == 0);
+  CHECK(count_in(cpp_paragraphs("// that holds, too\n// that holds, too_many\n"), too) == 1);
+  CHECK(count_in(script_paragraphs("x = 1  # of these\n"), of) == 1);
+  CHECK(count_in(script_paragraphs("\"\"\"One\nof these.\n\nOf these.\n\"\"\"\n"), of) == 1);
+  CHECK(count_in(markdown_paragraphs("one\nof these\n\n| of | x |\n```\nof these\n```\n"), of) == 1);
 }
 
 }  // namespace

@@ -8,20 +8,20 @@
 
 namespace fxopt {
 
-// The seconds of kernels with what they rest on: "at least 1.20 ms by the roofline", "1.31 ms measured", "at least 1.25 ms
-// (3 of 8 calls measured, the others by the roofline)".
+// The seconds of kernels with their basis: "at least 1.20 ms by the roofline", "1.31 ms measured",
+// "at least 1.25 ms (3 of 8 calls measured, the others by the roofline)".
 std::string kernel_time_text(const Cost& cost);
 
-// What they rest on alone: "roofline", "measured", "3 of 8 calls measured".
+// Only the basis: "roofline", "measured", "3 of 8 calls measured".
 std::string kernel_basis_text(const Cost& cost);
 
 // The seconds of collectives: "at least 0.41 ms, 2 of unknown time"; empty without collectives.
 std::string link_time_text(const Cost& cost);
 
-// Calls by what their seconds rest on: {"roofline": 3, "measured": 5}.
+// Calls by the basis of their seconds: {"roofline": 3, "measured": 5}.
 nlohmann::ordered_json basis_json(const CallsByBasis& calls);
 
-// Figures that are not known are null. `has_seconds`: see CostSources.
+// Unknown figures are null. `has_seconds`: see CostSources.
 nlohmann::ordered_json cost_json(const Cost& cost, bool has_seconds);
 
 }  // namespace fxopt

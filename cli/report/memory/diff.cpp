@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint32_t kNobody = UINT32_MAX;
 
-// Names of nodes are numbered through by tracers, so that one node more renames all after it: a name alone counts for
-// less than what a node is. Texts that a key leaves out are no id.
+// Tracers number the names of nodes, so one more node renames every later one. A name therefore
+// counts for less than the properties of a node. Texts that a key leaves out have no id.
 struct Key {
   StringId node, module_path, target, label, type;
   bool operator==(const Key&) const = default;
@@ -44,7 +44,8 @@ Rows rows_of(const StorageTable& table) {
 
 bool is_live(const StorageEntry& row, uint32_t place) { return row.first_place <= place && place <= row.last_place; }
 
-// Where a node takes memory. What lives between steps is listed with its node, too, but begins before it.
+// The place where a node allocates memory. Memory that lives between steps is listed with its node,
+// but begins before it.
 uint32_t place_of(const StorageTable& table, const Rows& rows, const PeakRow& peak, uint32_t otherwise) {
   const StringId node = table.texts->find(peak.node);
   uint32_t place = 0;
@@ -57,7 +58,7 @@ uint32_t place_of(const StorageTable& table, const Rows& rows, const PeakRow& pe
   return is_found ? place : otherwise;
 }
 
-// Two lists of storages, and who is who.
+// Two lists of storages, and the pairing between them.
 class Pairs {
  public:
   Pairs(const StorageTable& earlier, const StorageTable& later)
@@ -73,7 +74,8 @@ class Pairs {
   Rows before, after;  // in schedule order
   std::vector<uint32_t> of_before, of_after;
 
-  // Of `after`: the last storage that begins at `place` or before it and has a partner; kNobody when there is none.
+  // The last storage of `after` that begins at `place` or before and has a partner; kNobody if none
+  // exists.
   uint32_t anchor(uint32_t place) const {
     for (size_t i = after.size(); i-- > 0;) {
       if (after[i]->first_place <= place && of_after[i] != kNobody) return static_cast<uint32_t>(i);
@@ -82,10 +84,10 @@ class Pairs {
   }
 
  private:
-  // Of those that are left, each with the first of equal key.
+  // Pairs each unpaired storage with the first unpaired one of equal key.
   void pair_up(Key (*key)(const StorageEntry&)) {
     HashMap<Key, uint32_t, KeyHash> first;               // looked up, never iterated
-    std::vector<uint32_t> next(before.size(), kNobody);  // of equal key
+    std::vector<uint32_t> next(before.size(), kNobody);  // the next row of equal key
     for (size_t i = before.size(); i-- > 0;) {
       if (of_before[i] != kNobody) continue;
       uint32_t& head = first.try_emplace(key(*before[i]), kNobody).first.value();
@@ -104,7 +106,8 @@ class Pairs {
     }
   }
 
-  // A key of the later side with the earlier one's ids; a text that it does not have is one that no key has.
+  // A key of the later side, with the earlier side's ids. A text unknown to the earlier side gets
+  // an id that no key has.
   Key in_earlier(Key key) {
     for (StringId* text : {&key.node, &key.module_path, &key.target, &key.label, &key.type}) {
       if (!text->is_valid() || &earlier_ == &later_) continue;
@@ -118,7 +121,7 @@ class Pairs {
 
   const Interner& earlier_;
   const Interner& later_;
-  IdMap<StringId, StringId> ids_;  // of the later side in the earlier one
+  IdMap<StringId, StringId> ids_;  // ids of the later side in the earlier one
 };
 
 void add_changes(const StorageTable& earlier, const StorageTable& later, const Pairs& pairs, uint32_t place_before,
@@ -153,7 +156,8 @@ std::string lifetime_text(const StorageRow& row) {
 
 LiveSetChange compare_live_sets(const DeviceMemory& before, const PeakRow& peak_before, const DeviceMemory& after,
                                 const PeakRow& peak_after) {
-  if (before.storages.texts == nullptr || after.storages.texts == nullptr) return {};  // nothing is listed
+  // no storage is listed
+  if (before.storages.texts == nullptr || after.storages.texts == nullptr) return {};
   const Pairs pairs(before.storages, after.storages);
   const uint32_t place_after = place_of(after.storages, pairs.after, peak_after, after.position);
   const uint32_t peak_place = place_of(before.storages, pairs.before, peak_before, before.position);

@@ -1,4 +1,4 @@
-// Memory reports as a page.
+// Memory reports as an HTML page.
 #include "cli/report/memory/html.h"
 
 #include <charconv>
@@ -32,14 +32,15 @@ std::string_view file_text(std::string_view name) {
   return {};
 }
 
-// Without the comment that names a source map: a browser's tools would ask for that file.
+// Removes the comment that names a source map, which a browser's tools would request.
 std::string without_source_map(std::string_view text) {
   const size_t at = text.rfind("# sourceMappingURL=");
   if (at == std::string_view::npos) return std::string(text);
-  return std::string(text.substr(0, at - 2)) + "\n";  // with the two characters that begin the comment
+  // with the two characters that start the comment
+  return std::string(text.substr(0, at - 2)) + "\n";
 }
 
-// JSON inside of a script element: '<' could end it, and stands in JSON only in texts.
+// JSON inside a script element: '<' could end the element, but occurs only in texts of the JSON.
 std::string embedded_json(const Json& json) {
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string escaped;

@@ -10,21 +10,22 @@
 
 namespace fxopt {
 
-// Reports as one page that needs nothing else: style, script, the chart library and the figures stand in it, and its
-// content security policy forbids to load anything.
+// Reports as one self-contained page: it contains style, script, the chart library and the figures,
+// and its content security policy forbids loading anything.
 //
-// The figures are one JSON object in the element "data": `head`; "reports", in the order they were added, each with
-// file and graph, the object that memory_json() writes, the schedule and a timeline for each device. What has a value
-// for each node is a text of differences, see encode_differences().
+// The figures are one JSON object in the element "data": `head`, and "reports" in the order they
+// were added. Each report has file and graph, the object that memory_json() writes, the schedule,
+// and a timeline for each device. Series with a value for each node are encoded as differences, see
+// encode_differences().
 class HtmlReport {
  public:
-  // `head`: what is said once, such as the options.
+  // `head`: fields that apply to every report, such as the options.
   explicit HtmlReport(nlohmann::ordered_json head);
   ~HtmlReport();
 
   // `memory` with timelines; the page lists `top` of its storages. O(nodes * classes).
   void add(const std::string& file, const GraphMemory& memory, size_t top);
-  // An input that has no report, and why.
+  // An input without a report, and the reasons.
   void add_failure(const std::string& file, const std::vector<std::string>& reasons);
   std::string text() const;
 
@@ -32,8 +33,8 @@ class HtmlReport {
   std::unique_ptr<nlohmann::ordered_json> data_;
 };
 
-// Integers as the differences between neighbours, the first from 0, in base 36 with a space between two; "~a" stands
-// for ten differences of 0 in a row. O(values).
+// Integers as the differences between neighbours, the first from 0, in base 36 and separated by
+// spaces. "~a" represents ten differences of 0 in a row. O(values).
 template <class Integer>
 std::string encode_differences(const std::vector<Integer>& values);
 

@@ -195,7 +195,7 @@ Json device_json(const DeviceMemory& device, bool has_seconds, Storages storages
       {"top",
        storages == Storages::kAll ? entries_json(device.storages, 0, device.storages.live) : rows_json(device.top)},
       {"recompute", recompute_json(device.recompute, has_seconds)}};
-  if (storages == Storages::kAll) {  // of baselines alone
+  if (storages == Storages::kAll) {  // only in baselines
     json["others"] = entries_json(device.storages, device.storages.live, device.storages.entries.size());
     return json;
   }

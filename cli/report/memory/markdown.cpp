@@ -33,7 +33,7 @@ std::string code(std::string_view text) {
   return fence + pad + line + pad + fence;
 }
 
-// In a table a bar ends the cell, in code spans too.
+// In a table a bar ends the cell, even in a code span.
 std::string cell(std::string_view text) {
   std::string escaped;
   for (const char c : code(text)) {
@@ -59,7 +59,7 @@ std::string growth_text(int64_t before, int64_t after) {
   return text + percent;
 }
 
-// One line of the table of peaks, with what it was before where a baseline tells.
+// One line of the table of peaks, with the earlier value if a baseline has it.
 void add_peak(std::string& out, const DeviceMemory& device, const DeviceMemory* before, MemoryMetric metric,
               bool expandable) {
   const std::optional<PeakRow> peak = device.peak(metric, expandable);
@@ -176,7 +176,7 @@ void add_top(std::string& out, const DeviceMemory& device, size_t top) {
   out += "\n</details>\n\n";
 }
 
-// Under which assumptions, where they are not the plainest ones, and whether that fits.
+// The assumptions that differ from the defaults, and whether the step fits.
 void add_measured(std::string& out, const GraphMemory& memory, const DeviceMemory& device) {
   std::string text;
   if (memory.is_steady) text += "A step that is not the first: " + memory.steady + ". ";
@@ -215,7 +215,7 @@ void add_device(std::string& out, const GraphMemory& memory, const DeviceMemory&
     const std::string verdict = printable_line(verdict_text(device));
     out += device.fit->fits ? "Verdict: " + code(verdict) + "\n\n" : "**Verdict:** " + code(verdict) + "\n\n";
   }
-  if (device.advice.has_value()) out += "What helps: " + advice_text(*device.advice) + ".\n\n";
+  if (device.advice.has_value()) out += "Advice: " + advice_text(*device.advice) + ".\n\n";
   if (!device.node.empty()) {
     out += "At " + code("%" + device.node) + ", node " + std::to_string(device.position + 1) + " of " +
            std::to_string(memory.nodes);

@@ -31,7 +31,7 @@ std::vector<std::string_view> components(std::string_view path) {
 
 bool is_number(std::string_view part) { return parse_int64(part).value_or(-1) >= 0; }
 
-// Up to the first number: "layers.3". What belongs to no layer is one group.
+// The path up to its first number: "layers.3". Storages outside of layers form one group.
 std::string layer_group(std::string_view path) {
   std::vector<std::string> parts;
   for (const std::string_view part : components(path)) {
@@ -139,7 +139,7 @@ class Describer {
       result.allocator.push_back(row(measured.replays[i], i == 1));
       AllocatorRow& added = result.allocator.back();
       const bool is_first = measured.trace.is_steady && !added.out_of_memory.empty() && added.steps == 1;
-      if (is_first != (measured.timeline.step == 1)) {  // of another step than the one that is drawn
+      if (is_first != (measured.timeline.step == 1)) {  // a step other than the drawn one
         added.allocated_at.clear();
         added.reserved_at.clear();
       }
@@ -220,7 +220,7 @@ class Describer {
     }
   }
 
-  // The largest at the peak, and the table of all.
+  // Lists the largest storages at the peak, and the table of every storage.
   void list_storages(const MemoryTrace& trace, const std::vector<uint32_t>& live, DeviceMemory& result) {
     StorageTable& table = result.storages;
     table.texts = texts_;

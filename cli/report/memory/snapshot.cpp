@@ -15,17 +15,18 @@ namespace {
 
 constexpr int64_t kMaxDevice = 1023;
 
-// One device's step.
+// The recording of one device's step.
 struct Recording final : ReplayListener {
   const MemoryTrace* trace = nullptr;
-  size_t index = 0;  // of the device
+  size_t index = 0;  // index of the device
   struct Event {
     uint32_t block;
     AllocatorEvent event;
   };
   std::vector<Event> events;
-  std::vector<SegmentInfo> segments;                // at the end
-  std::unordered_map<uint64_t, uint32_t> block_at;  // by address: what is there; looked up, never iterated
+  std::vector<SegmentInfo> segments;  // at the end
+  // By address: the block there. Looked up, never iterated.
+  std::unordered_map<uint64_t, uint32_t> block_at;
 
   void on_begin(const std::vector<uint64_t>& addresses) override {
     events.clear();
@@ -168,7 +169,7 @@ class Writer {
     pickle_.end_dict();
   }
 
-  // Once for each block: what refers to it again refers to these.
+  // Written once for each block. Later references use the same frames.
   void write_frames(const Recording& recording, uint32_t number) {
     const uint32_t name =
         number == ReplayListener::kNoBlock ? number : static_cast<uint32_t>(recording.index << 22) + number;

@@ -11,16 +11,18 @@
 
 namespace fxopt {
 
-// One storage that is live at a peak, or hidden memory of a call. `Text`: std::string, or StringId of a table.
+// One storage that is live at a peak, or hidden memory of a call. `Text`: std::string, or StringId
+// of a table.
 template <class Text>
 struct StorageFields {
-  Text node;   // that makes or takes it
-  Text label;  // what else it is: "cublas", "exp_avg"; empty for storages
+  Text node;   // the producer or owner
+  Text label;  // "cublas", "exp_avg"; empty for storages
   Text module_path;
   Text type;    // "bf16[2, 2048]" of its first tensor
   Text target;  // "aten.mm.default"; empty for inputs
   Text source;  // "model.py:123"
-  Text fqn;     // of a parameter or buffer: "layers.0.wq.weight"; also of what is kept because of one
+  // of a parameter or buffer: "layers.0.wq.weight"; also of memory kept because of one
+  Text fqn;
   Text phase;
   Text kind;         // memory class
   Text first, last;  // nodes between which it is live, both included
@@ -33,23 +35,24 @@ using StorageEntry = StorageFields<StringId>;
 // The storages of one device, each text kept once: there may be a million.
 struct StorageTable {
   std::shared_ptr<Interner> texts;
-  std::vector<StorageEntry> entries;  // what is live at the peak, largest first, then the others in schedule order
-  size_t live = 0;                    // how many are
+  // Storages live at the peak, largest first, then the others in schedule order.
+  std::vector<StorageEntry> entries;
+  size_t live = 0;  // number of live ones
 
   StorageRow row(const StorageEntry& entry) const;
   StorageEntry entry(const StorageRow& row) const;
 };
 
-// Makes entries of the blocks of one graph's traces. Refers to both arguments.
+// Makes entries from the blocks of one graph's traces. Refers to both arguments.
 class StorageLister {
  public:
   StorageLister(const Footprint& footprint, Interner& texts) : footprint_(footprint), texts_(texts) {}
 
-  // O(1) amortised, and a look-up for each text that is not the module's.
+  // O(1) amortised, and a look-up for each text outside of the module's strings.
   StorageEntry entry(const MemoryTrace& trace, const TraceBlock& block);
 
  private:
-  StringId text_of(StringId id);  // of the module's strings
+  StringId text_of(StringId id);  // `id`: in the module's strings
   StringId type_of(BufferId buffer);
   StringId source_of(NodeId node);
 

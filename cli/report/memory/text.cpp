@@ -40,7 +40,7 @@ void print_nodes(std::ostream& out, const std::vector<std::string>& nodes) {
   out << '\n';
 }
 
-// Peaks side by side, then where memory ran out.
+// Prints the peaks side by side, then the place where memory ran out.
 void print_allocator(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
   if (device.allocator.empty()) return;
   out << "  caching allocator"
@@ -82,7 +82,7 @@ void print_arena(std::ostream& out, const DeviceMemory& device) {
   if (!device.arena.has_value()) return;
   out << "  arena planned ahead " << bytes_text(device.arena->bytes);
   if (device.arena->bytes == device.arena->lower_bound) {
-    out << ", the least there is\n";
+    out << ", which is optimal\n";
   } else {
     char percent[32];
     std::snprintf(percent, sizeof percent, "%.3f %%",
@@ -92,7 +92,7 @@ void print_arena(std::ostream& out, const DeviceMemory& device) {
   }
 }
 
-// What is not in the peaks above, and what all of it together leaves of the device.
+// Prints the memory outside of the peaks above, and the rest of the device's memory.
 void print_outside(std::ostream& out, const DeviceMemory& device) {
   if (device.outside.empty()) return;
   out << "  outside the allocator\n";
@@ -129,7 +129,7 @@ void print_candidates(std::ostream& out, const GraphMemory& memory, const Device
   std::vector<Align> columns(has_seconds ? 5 : 4, Align::kRight);
   columns.insert(columns.end(), 3, Align::kLeft);
   Table table(std::move(columns), 4);
-  std::vector<std::string> head = {"frees", "calls", "operations", "bytes moved", "such as", "operator", "module"};
+  std::vector<std::string> head = {"frees", "calls", "operations", "bytes moved", "example", "operator", "module"};
   if (has_seconds) head.insert(head.begin() + 4, memory.is_measured ? "time" : "time (roofline)");
   table.add(std::move(head));
   size_t shown = 0;
@@ -177,14 +177,14 @@ void print_buckets(std::ostream& out, const DeviceMemory& device) {
                     row.live_storages});
   }
   out << "  " << count_text(device.buckets.size(), "collective") << " of several tensors (" << tensors
-      << " in all): buffers, results and copies " << bytes_text(bytes) << ", " << bytes_text(live_bytes)
+      << " in total): buffers, results and copies " << bytes_text(bytes) << ", " << bytes_text(live_bytes)
       << " live at the peak\n";
   std::stable_sort(live.begin(), live.end(),
                    [](const MemoryShare& a, const MemoryShare& b) { return a.bytes > b.bytes; });
   if (!live.empty()) print_shares(out, "live at the peak, of collectives of several tensors", live, device.bytes);
 }
 
-// The answer to "does it fit", and what to do when it does not: before anything else.
+// Prints first whether the step fits, and a remedy if it does not.
 void print_fit(std::ostream& out, const DeviceMemory& device) {
   if (device.fit.has_value()) out << printable_line(verdict_text(device)) << '\n';
   if (device.other_fit.has_value() && device.other_fit->fits != device.fit->fits) {
@@ -212,7 +212,7 @@ void print_device(std::ostream& out, const GraphMemory& memory, const DeviceMemo
   if (device.ideal_range.has_value()) {
     out << "  ideal peak over the ranges of symbols " << range_text(*device.ideal_range) << '\n';
   }
-  out << (memory.is_steady ? "  there before the step " : "  inputs and attributes ") << bytes_text(device.input_bytes)
+  out << (memory.is_steady ? "  live before the step " : "  inputs and attributes ") << bytes_text(device.input_bytes)
       << '\n';
   print_allocator(out, memory, device);
   print_arena(out, device);
@@ -236,7 +236,7 @@ bool is_lower_bound(const GraphMemory& memory, const DeviceMemory& device) {
 std::string verdict_text(const DeviceMemory& device) {
   const FitRow& fit = *device.fit;
   if (!fit.fits) {
-    return "does not fit " + device.target + ": at %" + fit.node + " " + size_text(fit.asked) + " are asked for and " +
+    return "does not fit " + device.target + ": %" + fit.node + " requests " + size_text(fit.asked) + ", but " +
            size_text(std::max<int64_t>(fit.left, 0)) + " are left";
   }
   if (fit.is_certain) return "fits " + device.target + ", " + size_text(fit.spare) + " to spare";
@@ -247,9 +247,8 @@ std::string advice_text(const Advice& advice) {
   const std::string_view goal = advice.is_for_budget ? "keeps the budget" : "makes it fit";
   const std::string command = "`fxopt opt " + advice.input + " -o smaller.pb --passes '" + advice.pipeline + "'` ";
   const std::string_view known = advice.is_certain ? "" : " as far as is known";
-  std::string text = advice.holds
-                         ? command + std::string(goal) + std::string(known) + ": "
-                         : "no recompute policy that was tried is enough; " + command + "lowers the peak most: ";
+  std::string text = advice.holds ? command + std::string(goal) + std::string(known) + ": "
+                                  : "no tried recompute policy is enough; " + command + "lowers the peak most: ";
   text += advice.metric + " peak " + size_text(advice.after);
   if (advice.before.has_value()) text += " (now " + size_text(*advice.before) + ")";
   if (advice.spare.has_value()) {
@@ -286,7 +285,7 @@ void print_memory(std::ostream& out, const GraphMemory& memory) {
   if (memory.devices.empty()) out << '@' << printable_line(memory.graph) << ": no tensors, ideal peak 0 B\n";
   for (const DeviceMemory& device : memory.devices) print_device(out, memory, device);
   if (!memory.step.empty()) out << "  " << printable_line(step_text(memory.step)) << '\n';
-  if (memory.roles_derived) out << "  the file gives inputs no roles: classes follow what the graph shows\n";
+  if (memory.roles_derived) out << "  the file records no input roles, so memory classes are inferred\n";
   if (!memory.symbols.empty()) out << "  sizes depend on " << symbols_text(memory.symbols) << '\n';
   if (memory.unknown == 0) return;
   out << "  sizes unknown: " << count_text(memory.unknown, "storage") << ", made by";

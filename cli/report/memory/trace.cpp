@@ -1,4 +1,5 @@
-// Memory reports as trace events. Text is appended event by event: a JSON tree of them would take ten times as much.
+// Memory reports as trace events. Text is appended event by event: a JSON tree would take ten times
+// as much memory.
 #include "cli/report/memory/trace.h"
 
 #include <utility>
@@ -35,7 +36,7 @@ Curves metric_curves(const DeviceMemory& device) {
   return curves;
 }
 
-// The curves' values at a place; those that end before it, as memory ran out, are left out.
+// The curves' values at a place. Curves that ended earlier, because memory ran out, are omitted.
 std::string values_at(const Curves& curves, size_t place) {
   std::string values;
   for (const auto& [name, curve] : curves) {

@@ -7,15 +7,15 @@
 
 namespace fxopt {
 
-// Memory over the nodes in the trace event format of Chrome, which ui.perfetto.dev and chrome://tracing open:
-// docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU. Each graph is a process, each node a slice
-// of one microsecond, so that time counts nodes; each device has counters, written where they change, and an instant at
-// its peak.
+// Memory over the nodes in the trace event format of Chrome, which ui.perfetto.dev and
+// chrome://tracing open: docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
+// Each graph is a process. Each node is a slice of one microsecond, so that time counts nodes. Each
+// device has counters, written at their changes, and an instant at its peak.
 class TraceReport {
  public:
   // `memory` with timelines. O(nodes * classes).
   void add(const std::string& file, const GraphMemory& memory);
-  // The whole: one event a line.
+  // The whole trace: one event a line.
   std::string text() const;
 
  private:

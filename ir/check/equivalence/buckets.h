@@ -7,11 +7,12 @@
 #include "core/hash.h"
 #include "ir/values/geometry.h"
 
-// What lies in the buffer of a collective that is several in one, for Law::kBucket and Law::kBucketedReduction.
+// The buffer of a bucketed collective, for RewriteRule::kBucket and
+// RewriteRule::kBucketedReduction.
 
 namespace fxopt {
 
-// Tensors side by side, row by row: each row holds `width` elements of each.
+// Tensors concatenated row by row: each row holds `width` elements of each tensor.
 //
 //   rows = 1, widths 4, 2:   a a a a b b
 //   rows = 2, widths 2, 1:   a a b / a a b
@@ -19,17 +20,18 @@ struct SideBySide {
   struct Part {
     Hash128 name;
     int64_t width = 0;
-    Hash128 data;  // what all of the tensor holds; zero: it does not show all of it
+    Hash128 data;  // the tensor's content if its offset is 0; otherwise zero
   };
   int64_t rows = 1;
-  DType dtype = DType::kUnspecified;  // that elements are counted in
+  DType dtype = DType::kUnspecified;  // element type that widths count
   std::vector<Part> parts;
 
   int64_t width() const;
 };
 
-// The parts that a tensor on the buffer shows, each as a whole and in this order; nothing where it shows less of one, or
-// something else. `seen` begins to count where the buffer does. O(parts + rank).
+// Returns the parts that a tensor on the buffer shows, if it shows only whole parts and in this
+// order. Otherwise returns nothing. Offsets of `seen` count from the start of the buffer. O(parts +
+// rank).
 std::optional<std::vector<SideBySide::Part>> parts_seen(const SideBySide& buffer, const Geometry& seen);
 
 }  // namespace fxopt

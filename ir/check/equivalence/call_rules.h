@@ -11,48 +11,50 @@
 
 namespace fxopt {
 
-// What the prover knows of one operator by its name, or looks up in its schema for every call: found out once.
+// The prover's facts about one operator, from its name or its schema. Computed once per operator.
 struct CallRule {
   enum class Special : uint8_t {
     kNone,
-    kSize,  // questions about argument 0, a tensor whose bytes are not read
+    kSize,  // queries of argument 0, a tensor whose bytes are not read
     kStride,
     kOffset,
     kElements,
-    kView,  // it shows what `reshape` shows, and raises where that copies
+    kView,  // same result as `reshape`, but raises if that copies
     kReshape,
     kConcatenation,
     kCopy,
     kOffload,
     kReload,
     kFull,
-    kScalarTensor,  // `full` of no sizes
+    kScalarTensor,  // `full` with an empty size
     kClone,
-    kSum,  // of a tensor and a number, which may be 0
+    kSum,  // tensor plus or minus a number, which may be 0
   };
   const Op* op = nullptr;
   Special special = Special::kNone;
-  Hash128 target;                               // what calls are named by; one for all that show what `reshape` shows
-  std::vector<Hash128> names;                   // of the schema's arguments
-  std::vector<std::vector<uint64_t>> defaults;  // of the schema's arguments, as they would be named; empty: none
-  bool hands_back = false;                      // the schema says that a result is an argument or shares memory with it
+  Hash128 target;                               // one for all forms of `reshape`
+  std::vector<Hash128> names;                   // the schema's arguments
+  std::vector<std::vector<uint64_t>> defaults;  // key words of the schema's defaults
+  bool hands_back = false;                      // a result may alias an argument
 
-  // It writes and changes nothing, and what it gives shares memory with nothing: unless its effects say otherwise.
+  // Writes and changes nothing, and its result shares memory with nothing, unless its effects
+  // differ.
   bool only_computes = false;
-  bool makes_view = false;       // never its argument itself
-  bool sees_storage = false;     // it looks at more of a tensor than its elements
-  bool has_own_effects = false;  // every call of it has those of the operator
-  bool draws_by_data = false;    // how much it draws, or whether it raises, may hang on what its tensors hold
+  bool makes_view = false;       // never returns the argument itself
+  bool sees_storage = false;     // depends on more of a tensor than its elements
+  bool has_own_effects = false;  // every call has the effects of the operator
+  bool draws_by_data = false;    // number of draws, or an error, may depend on contents
 
   bool is_reshape() const { return special == Special::kView || special == Special::kReshape; }
   bool is_fill() const { return special == Special::kFull || special == Special::kScalarTensor; }
   bool asks_size() const { return special >= Special::kSize && special <= Special::kElements; }
 };
 
-// Of the targets of one module, as it grows.
+// The rules of all targets of one module. Follows the module as it grows.
 class CallRules {
  public:
-  // Of that call. O(1), but for the first one of its target. Good as long as this is.
+  // Returns the rule of the call. O(1), except for the first call of a target. The reference is
+  // valid as long as this object.
   const CallRule& of(const Graph& graph, NodeId node) {
     const TargetId target = graph[node].is_call() ? graph[node].target : TargetId();
     const size_t place = target.is_valid() ? target.index() + 1 : 0;
@@ -62,7 +64,8 @@ class CallRules {
  private:
   const CallRule& add(const Graph& graph, NodeId node, size_t place);
 
-  // By target, after that of all calls of something else; null: not known yet.
+  // By target, after one rule shared by all nodes that are not calls with a target. Null: not
+  // computed yet.
   std::vector<std::unique_ptr<const CallRule>> rules_;
 };
 

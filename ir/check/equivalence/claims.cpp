@@ -2,27 +2,28 @@
 
 namespace fxopt {
 
-Numerics numerics_of(Law law) {
+Numerics numerics_of(RewriteRule law) {
   switch (law) {
-    case Law::kPart:
-    case Law::kBucket:
-    case Law::kGathers:
-    case Law::kOwnShard:
+    case RewriteRule::kPart:
+    case RewriteRule::kBucket:
+    case RewriteRule::kGathers:
+    case RewriteRule::kOwnShard:
       return Numerics::kExact;
-    case Law::kBucketedReduction:
-    case Law::kAddedReductions:
+    case RewriteRule::kBucketedReduction:
+    case RewriteRule::kAddedReductions:
       return Numerics::kReordersReductions;
   }
   return Numerics::kChangesNumerics;
 }
 
 std::string check_part(const Geometry& site, const Geometry& source) {
-  if (site.dtype != source.dtype || site.rest != source.rest) return "the part has another dtype or device";
-  if (site.sizes != source.sizes) return "the part has other sizes than what was put there";
-  // Whoever reads it may give its result these strides.
+  if (site.dtype != source.dtype || site.rest != source.rest)
+    return "the slice and the tensor copied there differ in dtype or device";
+  if (site.sizes != source.sizes) return "the slice and the tensor copied there differ in sizes";
+  // A user may copy these strides to its result.
   Geometry moved = source;
   moved.offset = site.offset;
-  if (!same_geometry(site, moved)) return "the part has other strides than what was put there";
+  if (!same_geometry(site, moved)) return "the slice and the tensor copied there differ in strides";
   return "";
 }
 

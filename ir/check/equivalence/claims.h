@@ -6,21 +6,23 @@
 #include "ir/graph/types.h"
 #include "ir/values/geometry.h"
 
-// What a pass that changes expressions says of them, and who checks it.
+// Claims: equalities that a pass asserts, and the rewrite rules that check them.
 //
-// A graph run on names does not know that two different expressions are equal. A pass that puts one in place of another
-// claims so: the value of this node follows from that law. In the graph before and in the graph after, wherever a node of
-// that uid is, the law's checker looks at the state of the run there, and where its conditions hold gives the value the
-// name that the law makes of it. Both sides of an equality then have one name; where a condition does not hold, the value
-// keeps its own, and the graphs differ. A checker knows nothing of passes, and a law is nothing that a pass could bring.
+// Symbolic execution of a graph does not know that two different expressions are equal. A pass that
+// replaces one expression by another claims that the value of a node follows from a rewrite rule.
+// The claim applies to every node of that uid, in the input graph and in the output graph. The
+// checker of the rule inspects the state of the execution at that node. If the rule's conditions
+// hold, the value gets the name that the rule constructs, so both sides of the equality have one
+// name. If a condition does not hold, the value keeps its own name, and the graphs differ. A
+// checker knows nothing about passes, and a pass cannot add a rule.
 
 namespace fxopt {
 
 // How much of the result may change.
 enum class Numerics : uint8_t {
-  kExact,               // not a bit
-  kReordersReductions,  // sums may be added up in another order
-  kChangesNumerics,     // more than that
+  kExact,               // bitwise equal
+  kReordersReductions,  // sums may be added in another order
+  kChangesNumerics,     // any other change
 };
 template <>
 struct EnumNames<Numerics> {
@@ -29,47 +31,53 @@ struct EnumNames<Numerics> {
                                                 {Numerics::kChangesNumerics, "changes-numerics"}};
 };
 
-enum class Law : uint8_t {
-  // What is cut from tensors put side by side, by `cat` along dimension 0 or by `copy_` into parts of a buffer, is the
-  // tensor that was put there.
+enum class RewriteRule : uint8_t {
+  // A slice of concatenated tensors is the tensor that was placed there, by `cat` along dimension 0
+  // or by `copy_` into parts of a buffer.
   kPart,
-  // An all-gather of tensors put side by side is one of each; what is cut from every rank's part of the result, and put
-  // together, is what an all-gather of the one gives.
+  // An all-gather of concatenated tensors is one all-gather of each. Slicing a member out of every
+  // rank's part of the result, and joining the slices, gives that member's own all-gather.
   kBucket,
-  // The same of a reduction: an all-reduce, or a reduce-scatter of tensors put side by side in rows, one for each rank. The
-  // order of the sums may be another: a ring's hangs on where an element stands.
+  // The same for a reduction: an all-reduce, or a reduce-scatter of tensors concatenated in rows,
+  // one row for each rank. The order of sums may change: in a ring it depends on an element's
+  // position.
   kBucketedReduction,
-  // A gather over one group, of what a gather over another gave, is one over both, in the order of ranks that they make.
+  // A gather over one group of the result of a gather over another is one gather over both groups,
+  // in the resulting order of ranks.
   kGathers,
-  // What a rank gathered holds at its own place what it gave; so does a cat of all parts of it along another dimension, of which
-  // a copy is meant.
+  // A gathered tensor holds the rank's own input at the rank's own place. The same is true after a
+  // cat of all its parts along another dimension. There the claim is about a copy of the own part.
   kOwnShard,
-  // The sum of two reductions is the reduction of the sum. Sums are added up in another order.
+  // The sum of two reductions is the reduction of the sum. The order of additions changes.
   kAddedReductions,
 };
 template <>
-struct EnumNames<Law> {
-  static constexpr EnumName<Law> kAll[] = {
-      {Law::kPart, "part"},       {Law::kBucket, "bucket"},      {Law::kBucketedReduction, "bucketed-reduction"},
-      {Law::kGathers, "gathers"}, {Law::kOwnShard, "own-shard"}, {Law::kAddedReductions, "added-reductions"}};
+struct EnumNames<RewriteRule> {
+  static constexpr EnumName<RewriteRule> kAll[] = {{RewriteRule::kPart, "part"},
+                                                   {RewriteRule::kBucket, "bucket"},
+                                                   {RewriteRule::kBucketedReduction, "bucketed-reduction"},
+                                                   {RewriteRule::kGathers, "gathers"},
+                                                   {RewriteRule::kOwnShard, "own-shard"},
+                                                   {RewriteRule::kAddedReductions, "added-reductions"}};
 };
-Numerics numerics_of(Law law);
+Numerics numerics_of(RewriteRule law);
 
 struct Claim {
   std::string graph;
-  uint64_t uid = 0;  // of the node whose value follows from the law
-  Law law = Law::kPart;
+  uint64_t uid = 0;  // the node whose value follows from the rule
+  RewriteRule law = RewriteRule::kPart;
 };
 
-// A claim that its law does not bear out.
+// A claim whose rule does not hold.
 struct RefusedClaim {
   NodeId node;
-  Law law = Law::kPart;
+  RewriteRule law = RewriteRule::kPart;
   std::string why;
 };
 
-// Whether a tensor seen as `site` may be named by the one seen as `source`, whose elements fill exactly the bytes that
-// `site` shows, row by row. What holds against it; empty where nothing does. O(rank).
+// Checks whether a tensor seen as `site` may take the name of the one seen as `source`, whose
+// elements fill exactly the bytes that `site` shows, in row-major order. Returns the reason against
+// it, or an empty string. O(rank).
 std::string check_part(const Geometry& site, const Geometry& source);
 
 }  // namespace fxopt

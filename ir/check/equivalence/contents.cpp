@@ -19,7 +19,7 @@ Hash128 piece_key(int64_t begin, int64_t end, const Hash128& content) {
 std::optional<ByteRange> byte_range_of(const Geometry& geometry) {
   const int64_t bytes = element_size(geometry.dtype);
   if (geometry.layout != Layout::kStrided || bytes <= 0 || !geometry.offset.is_static()) return std::nullopt;
-  std::vector<std::pair<int64_t, int64_t>> steps;  // stride and size of the dimensions that one steps along
+  std::vector<std::pair<int64_t, int64_t>> steps;  // stride and size of dimensions above size 1
   int64_t last = geometry.offset.value();
   for (size_t i = 0; i < geometry.rank(); ++i) {
     const SymInt& size = geometry.sizes[i];
@@ -39,7 +39,7 @@ std::optional<ByteRange> byte_range_of(const Geometry& geometry) {
     return std::nullopt;
   }
   std::sort(steps.begin(), steps.end());
-  int64_t next = 1;  // the stride at which the dimensions so far leave no gap
+  int64_t next = 1;  // the stride at which the dimensions so far are dense
   out.is_dense = true;
   for (const auto& [stride, size] : steps) {
     out.is_dense = out.is_dense && stride == next;
@@ -63,7 +63,7 @@ void Pieces::count(const Piece& piece, bool is_added) {
 void Pieces::write(const ByteRange& reach, const Hash128& content) {
   const size_t first = first_after(reach.begin);
   size_t last = first;
-  std::array<Piece, 3> put;  // what is left of the first piece, the new one, what is left of the last piece
+  std::array<Piece, 3> put;  // the rest of the first piece, the new one, the rest of the last piece
   size_t num_put = 0;
   if (first < list_.size() && list_[first].begin < reach.begin) {
     put[num_put++] = {list_[first].begin, reach.begin, list_[first].content};

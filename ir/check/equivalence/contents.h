@@ -10,28 +10,32 @@
 
 namespace fxopt {
 
-// The bytes of a storage that a tensor may touch: from its first element to the end of its last one.
+// The bytes of a storage that a tensor may touch: from its first element to the end of its last
+// one.
 struct ByteRange {
   int64_t begin = 0;
   int64_t end = 0;
-  bool is_dense = false;  // each byte of it belongs to one element, and none to two
+  bool is_dense = false;  // every byte belongs to exactly one element
 };
 
-// Nothing where sizes, strides or offset depend on symbols, for other layouts than strided ones, for types of unknown
-// size, and for a tensor without elements. O(rank * log rank).
+// Returns nothing if sizes, strides or offset depend on symbols, if a stride is negative, if the
+// layout is not strided, if the dtype has no known size, or if the tensor has no elements. O(rank *
+// log rank).
 std::optional<ByteRange> byte_range_of(const Geometry& geometry);
 
-// What parts of a storage hold, by name, where they were written apart; the rest holds what the storage held before.
-// Bytes that no write touched keep their names, so that writes to disjoint parts may stand in any order.
+// Contents of a storage whose parts were written separately, by name. The rest keeps the earlier
+// content. Bytes that no write touched keep their names, so writes to disjoint parts commute.
 class Pieces {
  public:
-  // The part holds `content` from now on. O(log pieces), and moving those after it.
+  // Sets the content of a part. O(log pieces), plus moving the pieces after it.
   void write(const ByteRange& reach, const Hash128& content);
-  // What one sees in that part; `rest` names what no piece covers. O(log pieces + pieces in it).
+  // Returns the content seen in a part. `rest` names the bytes that no piece covers. O(log pieces +
+  // pieces in the part).
   Hash128 seen(const ByteRange& reach, const Hash128& rest) const;
-  // What a single write put exactly there; nothing where the part is made of several or is less than one. O(log pieces).
+  // Returns the content that one write put exactly there. Returns nothing if the part consists of
+  // several pieces or is smaller than one. O(log pieces).
   std::optional<Hash128> exactly(const ByteRange& reach) const;
-  // What all of the storage holds. O(1).
+  // Returns the content of the whole storage. O(1).
   Hash128 all(const Hash128& rest) const;
   bool empty() const { return list_.empty(); }
 
@@ -47,7 +51,7 @@ class Pieces {
   void count(const Piece& piece, bool is_added);
 
   std::vector<Piece> list_;  // disjoint, in order
-  Hash128 sum_;              // of the pieces' names, in any order
+  Hash128 sum_;              // sum over the pieces' names, independent of order
 };
 
 }  // namespace fxopt

@@ -19,7 +19,7 @@
 namespace fxopt {
 namespace {
 
-// The graphs that no one runs on its own, in an order in which each comes after those that it runs.
+// Returns the graphs that do not run on their own. Each comes after those that it runs.
 std::vector<GraphId> subgraphs_first(const Module& module, const std::vector<GraphId>& tops) {
   std::vector<bool> is_top(module.num_graph_ids(), false);
   for (const GraphId id : tops) is_top[id.index()] = true;
@@ -63,7 +63,7 @@ std::vector<GraphId> subgraphs_first(const Module& module, const std::vector<Gra
   return order;
 }
 
-// Names of both modules, however they were numbered.
+// State for one module whose names match those of the other module, independent of numbering.
 struct ModuleRun {
   ModuleRun(const Module& module, Axioms& axioms) : keys(module, axioms.geometries), effects(module) {}
   ModuleKeys keys;
@@ -79,7 +79,7 @@ ExecutionEnd run_graph(const Graph& graph, ModuleRun& run, Axioms& axioms, bool 
                   claims, input_names});
 }
 
-// Of a graph that nodes run.
+// Returns the key of a graph that nodes run.
 Hash128 called_graph_key(const Graph& graph, ModuleRun& run, Axioms& axioms, bool is_differentiated) {
   EffectMap effects(graph, run.effects);
   return execute({graph, run.keys, run.rules, effects, axioms, run.subgraphs, is_differentiated, true, false, nullptr,
@@ -99,7 +99,7 @@ bool holds_all(const std::vector<Hash128>& all, const std::vector<Hash128>& some
   return std::includes(all.begin(), all.end(), some.begin(), some.end());
 }
 
-// Whether `all` has the items of `part` in their order.
+// Whether `all` contains the items of `part` in the same order.
 bool is_part_in_order(const std::vector<Hash128>& part, const std::vector<Hash128>& all) {
   size_t found = 0;
   for (size_t i = 0; i < all.size() && found < part.size(); ++i) {
@@ -118,10 +118,10 @@ class Comparison {
       add("it has " + std::to_string(after_.num_inputs) + " inputs instead of " + std::to_string(before_.num_inputs));
     }
     if (before_.output_structure != after_.output_structure || before_.outputs.size() != after_.outputs.size()) {
-      add("what it returns has another structure");
+      add("the structure of its outputs");
     }
     compare(before_.outputs, after_.outputs, "", "");
-    compare(before_.inputs, after_.inputs, "what ", " holds at the end");
+    compare(before_.inputs, after_.inputs, "the value of ", " at the end");
     compare_attributes();
     compare_effects();
     return std::move(out_);
@@ -135,7 +135,7 @@ class Comparison {
     for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
       const EndValue& a = before[i];
       const EndValue& b = after[i];
-      if (options_.as_step && a.label != b.label) return add("it has no " + a.label);
+      if (options_.as_step && a.label != b.label) return add("no " + a.label);
       if (a.content != b.content) {
         add(begin + b.label + end, b.node);
       } else if (a.geometry != b.geometry) {
@@ -143,7 +143,7 @@ class Comparison {
       } else if (a.storage != b.storage || a.may_share != b.may_share) {
         add("which tensors share memory with " + b.label, b.node);
       } else if (a.object != b.object || a.may_be != b.may_be) {
-        add("which of the others " + b.label + " is one tensor with", b.node);
+        add("which values " + b.label + " shares its tensor object with", b.node);
       }
     }
   }
@@ -155,21 +155,21 @@ class Comparison {
     return found == values.end() || found->label != label ? nullptr : &*found;
   }
 
-  // By name: of one that only one of the two reads, the other leaves what it was.
+  // Compares by name. An attribute that only one graph reads has its initial value in the other.
   void compare_attributes() {
     for (const EndValue& b : after_.attributes) {
       if (b.is_changed && find_label(before_.attributes, b.label) == nullptr) {
-        add("what " + b.label + " holds at the end", b.node);
+        add("the value of " + b.label + " at the end", b.node);
       }
     }
     for (const EndValue& a : before_.attributes) {
       const EndValue* found = find_label(after_.attributes, a.label);
       if (found == nullptr) {
-        if (a.is_changed) add("what " + a.label + " holds at the end");
+        if (a.is_changed) add("the value of " + a.label + " at the end");
         continue;
       }
       if (a.content != found->content || a.geometry != found->geometry) {
-        add("what " + a.label + " holds at the end", found->node);
+        add("the value of " + a.label + " at the end", found->node);
       } else if (a.storage != found->storage) {
         add("which tensors share memory with " + a.label, found->node);
       }
@@ -183,8 +183,8 @@ class Comparison {
     if (before_.world != after_.world) add("the calls that may do anything, or their order");
     if (before_.mode != after_.mode) add("the modes it leaves behind (gradients, autocast)");
     if (!same_collectives()) add("the collectives, or their order on a group");
-    if (!same_changes()) add("what is changed in place, which autograd counts");
-    compare_sets(before_.assertions, after_.assertions, options_.allow_dead_assertions, "what it asserts");
+    if (!same_changes()) add("the in-place changes, which autograd counts");
+    compare_sets(before_.assertions, after_.assertions, options_.allow_dead_assertions, "the assertions");
     compare_sets(before_.waits, after_.waits, options_.allow_dead_collectives, "the collectives that it waits for");
     compare_sets(before_.pending, after_.pending, options_.allow_dead_collectives,
                  "the collectives that it leaves running");
@@ -195,7 +195,7 @@ class Comparison {
     if (may_lack ? !holds_all(before, after) : before != after) add(what);
   }
 
-  // Fewer are right, and what was kept for fewer calls.
+  // The output graph may have fewer changes, and tensors kept for fewer calls.
   bool same_changes() const {
     return std::all_of(after_.changes.begin(), after_.changes.end(), [this](const ChangeInPlace& change) {
       auto at = std::lower_bound(before_.changes.begin(), before_.changes.end(), ChangeInPlace{change.call, {}});
@@ -206,8 +206,8 @@ class Comparison {
     });
   }
 
-  // Of each group of the graph after, the group before has these calls in this order. Of equal ones that the graph before issues
-  // twice, the first may be gone.
+  // Whether each group's calls in the output graph occur in the input graph in this order. If the
+  // input graph issues equal calls twice, the first may be missing.
   bool same_collectives() const {
     if (before_.messages != after_.messages) return false;
     if (!options_.allow_dead_collectives) return before_.collectives == after_.collectives;
@@ -225,7 +225,7 @@ class Comparison {
   std::vector<ProofDifference> out_;
 };
 
-// The step of a module as one graph, in a copy of it.
+// The step of a module as one graph, in a copy of the module.
 struct ProofStep {
   std::shared_ptr<const Module> module;
   StepGraph step;
@@ -233,7 +233,7 @@ struct ProofStep {
   const Graph& graph() const { return module->graph(step.graph); }
 };
 
-// Leaves a joint graph its forward half. A call of forward that reads one of backward keeps that.
+// Reduces a joint graph to its forward half. Keeps backward nodes that a forward call uses.
 void keep_forward_half(Graph& graph) {
   const auto nodes = graph.nodes();
   if (std::none_of(nodes.begin(), nodes.end(), [&graph](NodeId node) { return is_tangent(graph, node); })) {
@@ -257,7 +257,7 @@ void keep_forward_half(Graph& graph) {
   graph.prune_control();
 }
 
-// `forward_only`: of joint graphs the forward half.
+// `forward_only`: reduces joint graphs to their forward half.
 Result<ProofStep> step_of(const Module& module, bool forward_only = false) {
   std::unique_ptr<Module> copy = module.clone();
   for (const GraphId id : forward_only ? top_level_graphs(*copy) : std::vector<GraphId>()) {
@@ -272,13 +272,13 @@ Result<ProofStep> step_of(const Module& module, bool forward_only = false) {
 }  // namespace
 
 struct Prover::State {
-  static constexpr size_t kMaxRuns = 4;  // of the module before; what is not learned then stays unknown
+  static constexpr size_t kMaxRuns = 4;  // limit on executions of the input module
 
   struct Known {
     std::string name;
     ExecutionEnd summary;
     bool is_differentiated = false;
-    Hash128 key;  // of the end of the graph that was last proved equal
+    Hash128 key;  // end of the graph that was last proved equal
     size_t recorded_views = 0, storage_id_views = 0;
 
     void keep(const ExecutionEnd& end) {
@@ -289,18 +289,19 @@ struct Prover::State {
   };
 
   ProofOptions options;
-  std::vector<Claim> claims;         // that count
-  std::vector<std::string> refused;  // claims: those of a law that is not allowed first
-  size_t num_refused = 0;            // of these
+  std::vector<Claim> claims;         // the accepted ones
+  std::vector<std::string> refused;  // claims; those with a refused class of numerics come first
+  size_t num_refused = 0;            // their number
   Axioms axioms;
   std::vector<Known> graphs;
-  std::map<std::string, bool, std::less<>> is_top;  // of the graphs before, by name: it runs on its own
-  bool any_is_differentiated = false;               // of the graphs before: those that they run are, too
-  std::string no_step;                              // why `before` holds no step
+  std::map<std::string, bool, std::less<>> is_top;  // input graphs by name: runs on its own
+  bool any_is_differentiated = false;               // any top-level graph, and so all subgraphs
+  std::string no_step;                              // why the input module holds no step
   const Module* before = nullptr;
-  std::unique_ptr<ModuleRun> run;  // of `before`, while proofs are asked of the same module
+  std::unique_ptr<ModuleRun> run;  // for `before`, if proofs are requested for the same module
 
-  // Names the graphs that nodes run. False where all of them are known, so that their names hold.
+  // Names the graphs that nodes run. Returns false if all graphs are known, so that their names
+  // hold.
   bool run_subgraphs(const Module& module, ModuleRun& with, const std::vector<GraphId>& tops,
                      const std::vector<bool>& is_known = std::vector<bool>()) {
     std::vector<bool> holds = is_known;
@@ -320,7 +321,8 @@ struct Prover::State {
     return true;
   }
 
-  // What runs on its own in the module after: what does in the one before, where it has no other graphs.
+  // Returns the graphs that run on their own in the output module: the same as in the input module,
+  // if there are no new graphs.
   std::vector<GraphId> tops_of(const Module& after) const {
     std::vector<GraphId> tops;
     for (const GraphId id : after.graphs()) {
@@ -331,8 +333,9 @@ struct Prover::State {
     return tops;
   }
 
-  // Those graphs of the module before, or all that are top-level where none is named, and again while runs learn something:
-  // where values are recorded in part.
+  // Executes the `compared` graphs of the input module, or all its top-level graphs if none is
+  // given. Repeats this while executions learn facts, which happens if values are only partly
+  // recorded.
   void run_before(const Module& module, ModuleRun& with, const std::vector<GraphId>& compared,
                   const std::vector<StringId>* input_names = nullptr) {
     const std::vector<GraphId> tops = top_level_graphs(module);
@@ -344,7 +347,7 @@ struct Prover::State {
     }
     any_is_differentiated = std::find(differentiated.begin(), differentiated.end(), true) != differentiated.end();
     for (size_t i = 0; i == 0 || (axioms.has_learned && i < kMaxRuns); ++i) {
-      // What was found out without what was learned since is found out anew.
+      // These facts were found without the ones learned since.
       axioms.has_learned = false;
       axioms.views.clear();
       axioms.changed.clear();
@@ -366,7 +369,7 @@ struct Prover::State {
     known.is_differentiated = differentiated;
     known.summary = run_graph(graph, with, axioms, known.is_differentiated, true, &claims, input_names);
     known.keep(known.summary);
-    add_refused(graph, known.summary, " of the graph before", refused);
+    add_refused(graph, known.summary, " of the input graph", refused);
   }
 
   static void add_refused(const Graph& graph, const ExecutionEnd& end, const std::string& which,
@@ -414,8 +417,8 @@ struct Prover::State {
     }
     if (first->lacks_fact) {
       proof.answer = ProofAnswer::kUndecided;
-      proof.missing = "what the view %" + std::string(graph.name_of(first->node)) +
-                      " shows: the graph before has no such view, and its sizes cannot be calculated";
+      proof.missing = "the geometry of view %" + std::string(graph.name_of(first->node)) +
+                      ": the input graph has no such view, and its sizes cannot be calculated";
     }
   }
 
@@ -425,7 +428,8 @@ struct Prover::State {
     const Result<ProofStep> step = no_step.empty() ? step_of(after) : Result<ProofStep>(Error());
     if (!step.ok()) {
       proof.answer = ProofAnswer::kUndecided;
-      proof.missing = no_step.empty() ? "the step: " + step.error().message : "the step before: " + no_step;
+      proof.missing =
+          no_step.empty() ? "the step: " + step.error().message : "the step of the input module: " + no_step;
       return proof;
     }
     ModuleRun with(*step->module, axioms);
@@ -443,8 +447,8 @@ Prover::Prover(const Module& before, const ProofOptions& options, std::vector<Cl
     if (numerics_of(claim.law) <= options.numerics) {
       state_->claims.push_back(std::move(claim));
     } else {
-      state_->refused.push_back(std::string(name_of(claim.law)) + ": it " +
-                                std::string(name_of(numerics_of(claim.law))) + ", which is not allowed");
+      state_->refused.push_back(std::string(name_of(claim.law)) + ": its class of numerics, " +
+                                std::string(name_of(numerics_of(claim.law))) + ", is not allowed");
     }
   }
   state_->axioms.keeps_results = options.recorded_apart;
@@ -488,7 +492,7 @@ ModuleName Prover::name() const {
   return out;
 }
 
-// Laws ask which rank a file is of.
+// Rewrite rules use the rank of the file.
 static bool same_rank(const Module& a, const Module& b) {
   const RankContext before = a.rank.value_or(RankContext()), after = b.rank.value_or(RankContext());
   return before.rank == after.rank && before.world_size == after.world_size;
@@ -505,7 +509,7 @@ ModuleProof Prover::prove(const Module& after, const std::vector<bool>& is_known
   proof.refused_claims = state_->refused;
   if (!same_rank(*state_->before, after)) {
     proof.answer = ProofAnswer::kDiffers;
-    proof.differences.push_back({StringId(), "the rank that the file is of", NodeId()});
+    proof.differences.push_back({StringId(), "the rank of the file", NodeId()});
   }
   std::vector<bool> is_met(tops.size(), false);
   for (State::Known& known : state_->graphs) {

@@ -15,9 +15,9 @@
 #include "ir/alias/regions.h"
 #include "ir/alias/view_geometry.h"
 #include "ir/check/equivalence/contents.h"
-#include "ir/check/equivalence/laws.h"
 #include "ir/check/equivalence/memory.h"
 #include "ir/check/equivalence/named_values.h"
+#include "ir/check/equivalence/rewrite_rules.h"
 #include "ir/graph/module.h"
 #include "ir/step/autograd.h"
 #include "ir/values/call_args.h"
@@ -45,7 +45,7 @@ class Execution {
         input_names_(input.input_names),
         memory_(input.axioms.geometries, input.is_differentiated),
         values_(input.graph),
-        laws_(graph_, keys_, rules_, axioms_.geometries, memory_, values_, is_differentiated_, input.claims),
+        rewrites_(graph_, keys_, rules_, axioms_.geometries, memory_, values_, is_differentiated_, input.claims),
         doubtful_(find_doubtful_layouts(graph_)) {
     graph_key_ = input.is_called ? input_shapes_key() : keys_.text(graph_.name());
   }
@@ -68,7 +68,7 @@ class Execution {
           run_call(node);
           break;
       }
-      if (laws_.has_claims() && graph_[node].is_call()) laws_.apply({node, given_, result_objects(node)});
+      if (rewrites_.has_claims() && graph_[node].is_call()) rewrites_.apply({node, given_, result_objects(node)});
     }
     finish();
     return std::move(out_);
@@ -77,7 +77,7 @@ class Execution {
  private:
   static constexpr uint32_t kNone = NamedValues::kNone;
 
-  // The tensors that the argument at `position` of the schema holds, good until the next question.
+  // Returns the tensors in the argument at `position` of the schema, valid until the next call.
   const std::vector<uint32_t>& argument_objects(NodeId node, size_t position) {
     argument_.clear();
     if (const Arg* arg = call_argument(graph_, node, position)) values_.collect_objects(*arg, argument_);
@@ -89,7 +89,7 @@ class Execution {
   }
   SymInt symbol(const Hash128& name) { return SymInt::symbol(name); }
 
-  // -- shapes: what is recorded of a value
+  // -- shapes: recorded values
 
   void append_shape(ValueId id, ValueShape& shape) {
     const Value& value = graph_.pool().value(id);
@@ -129,7 +129,7 @@ class Execution {
     }
   }
 
-  // What is recorded of a node's value; empty where nothing is.
+  // Returns the recorded shape of a node's value; empty if none is recorded.
   const ValueShape& recorded_shape(NodeId node) {
     recorded_.clear();
     if (graph_.value(node).kind != ValueKind::kAbsent) append_shape(graph_[node].value, recorded_);
@@ -138,7 +138,7 @@ class Execution {
     return recorded_;
   }
 
-  // Of all inputs; which of them share memory as numbered by first use.
+  // Names the shapes of all inputs. Shared memory is numbered by first use.
   Hash128 input_shapes_key() {
     Words words = {key_tag(KeyKind::kGraph)};
     HashMap<uint32_t, uint64_t> shared;
@@ -158,7 +158,7 @@ class Execution {
     return make_key(words);
   }
 
-  // The same, of the axiom of that name where there is one.
+  // Returns the shape of the axiom `name`, if one exists; otherwise the recorded shape.
   const ValueShape& believed_shape(NodeId node, const Hash128& name,
                                    HashMap<Hash128, ValueShape, Hash128Hash>& axioms) {
     if (axioms_.is_open) {
@@ -168,7 +168,8 @@ class Execution {
     return found != axioms.end() ? found->second : recorded_shape(node);
   }
 
-  // Cells for shape[at] and all it holds, made by `leaf(shape cell, path)` for tensors. Returns the cell; moves `at` past.
+  // Makes cells for shape[at] and everything in it, with tensors from `leaf(shape cell, path)`.
+  // Returns the cell and moves `at` past it.
   template <class Leaf>
   Cell build(const ValueShape& shape, size_t& at, const Hash128& owner, uint64_t path, const Leaf& leaf) {
     const ValueShapeCell& item = shape[at++];
@@ -191,7 +192,7 @@ class Execution {
     return is_dict ? values_.dict(parts, names) : values_.list(parts);
   }
 
-  // The integer that is recorded under that name in the graph before; a symbol of that name where none is.
+  // Returns the integer that the input graph records under that name, or a symbol of that name.
   SymInt believed_integer(const Hash128& name, const std::optional<SymInt>& recorded) {
     if (axioms_.is_open) {
       if (recorded.has_value()) {
@@ -219,12 +220,13 @@ class Execution {
   void run_placeholder(NodeId node) {
     const Hash128 name = input_name(inputs_.size());
     const ValueShape& shape = believed_shape(node, name, axioms_.inputs);
-    HashMap<uint32_t, uint32_t> own;  // no tangent is on the memory of another input: see StorageMap
+    // a tangent shares no memory with other inputs: see StorageMap
+    HashMap<uint32_t, uint32_t> own;
     values_.give(node, make_external(shape, name, is_tangent(graph_, node) ? own : shared_inputs_));
     inputs_.push_back(node);
   }
 
-  // `shared`: storages by the number that shapes give them.
+  // `shared`: storages by their number in shapes.
   Cell make_external(const ValueShape& shape, const Hash128& name, HashMap<uint32_t, uint32_t>& shared) {
     if (shape.empty()) {
       return NamedValues::whole(memory_.make_object(memory_.make_storage(name), axioms_.geometries.add_unknown(name)));
@@ -249,7 +251,7 @@ class Execution {
       cell = make_attribute(node, path);
       attribute_order_.push_back({path, node});
     }
-    values_.give_place(node, cell);
+    values_.set_cell(node, cell);
   }
 
   uint32_t make_attribute(NodeId node, StringId path) {
@@ -282,7 +284,7 @@ class Execution {
     add_key(words, hash_text(opaque.unknown));
   }
 
-  // Whether an attribute is no longer what it was when the graph began: what it holds, its sizes, where it lies.
+  // Whether an attribute's content, sizes or storage differ from those at the start of the graph.
   bool is_changed(uint32_t object) {
     const auto begin = attributes_begin_.find(object);
     if (begin == attributes_begin_.end()) return false;
@@ -360,7 +362,7 @@ class Execution {
         return;
       case ArgKind::kList:
       case ArgKind::kTuple:
-        // An operator with a schema takes the one for the other; an index does not.
+        // An operator with a schema accepts either for the other; an index does not.
         words_.add(key_tag(KeyKind::kList, is_schema_call_ ? 0 : static_cast<uint64_t>(arg.kind())));
         words_.add(graph_.pool().children(arg).size());
         for (const Arg& child : graph_.pool().children(arg)) name_arg(child);
@@ -383,7 +385,7 @@ class Execution {
     words_.add(key_tag(KeyKind::kTensor, detail));
     words_.add(memory_.geometry_key(object));
     given_.push_back(object);
-    if (is_out_of_sight(object)) name_true_storage(memory_.object(object).storage);
+    if (is_hidden_by_rule(object)) name_holder(memory_.object(object).storage);
   }
 
   void name_cell(const Cell& cell) {
@@ -405,14 +407,15 @@ class Execution {
     }
   }
 
-  // Of a value whose name another has, too: the call that made it; where that is not known, what is equal to nothing.
-  void name_true_storage(uint32_t storage) {
-    if (memory_.storage(storage).stands_on == 0) return words_.add(memory_.true_storage(storage));
+  // For a value that shares its name with another: adds the call that made it. If the call is not
+  // known, adds words that equal nothing.
+  void name_holder(uint32_t storage) {
+    if (memory_.storage(storage).holder == 0) return words_.add(memory_.holder_key(storage));
     words_.add(key_tag(KeyKind::kSide, axioms_.is_open ? 1 : 0));
     words_.add(node_uid_);
   }
 
-  // One argument of the schema; nothing where it is the default.
+  // Names one argument of the schema. Adds nothing if it equals the default.
   void name_schema_arg(const Arg& arg, size_t position, const Words& otherwise) {
     if (const Cell* cell = arg.is(ArgKind::kNode) ? values_.find_tensor(arg.as_node()) : nullptr; cell != nullptr) {
       return name_tensor(cell->first, position + 1);
@@ -425,7 +428,7 @@ class Execution {
     if (std::equal(given.begin(), given.end(), otherwise.begin(), otherwise.end())) words_.cut(before);
   }
 
-  // Names the call and its arguments, contents of tensors apart.
+  // Names the call and its arguments, without contents of tensors.
   void name_call(NodeId node, const Op& op) {
     words_.clear();
     given_.clear();
@@ -433,7 +436,7 @@ class Execution {
     const TargetId target = graph_[node].target;
     is_schema_call_ = op.schema.has_value();
     if (rule_->is_fill() && name_fill(node)) return;
-    // An operator of a file goes by the name that calls have for it.
+    // An operator of the file is named as its calls write it.
     if (target.is_valid()) words_.add(graph_[node].is_call() ? rule_->target : keys_.text(module_.target(target).name));
     const std::span<const Arg> args = graph_.pool().args(graph_[node].args);
     const std::span<const Arg> kwargs = graph_.pool().args(graph_[node].kwargs);
@@ -446,7 +449,7 @@ class Execution {
     for (size_t i = 0; i < args.size(); ++i) {
       name_schema_arg(args[i], i, i < otherwise.size() ? otherwise[i] : kNoDefault);
     }
-    // Keywords in the order of the schema, however they are written.
+    // Keywords are named in the order of the schema, independent of their written order.
     size_t known = 0;
     for (size_t i = args.size(); i < rule_->names.size() && known < kwargs.size() / 2; ++i) {
       for (size_t k = 0; k + 1 < kwargs.size(); k += 2) {
@@ -458,8 +461,8 @@ class Execution {
     if (known < kwargs.size() / 2) name_plain_args({}, kwargs);
   }
 
-  // A new tensor that holds one number everywhere, as `full` and by what its dtype makes of the number. False where the
-  // call does not say the dtype, or asks for more.
+  // Names a new tensor filled with one number, in the form of `full` and with the number converted
+  // to the dtype. Returns false if the call does not give the dtype or sets other options.
   bool name_fill(NodeId node) {
     const size_t at = rule_->special == Special::kFull ? 1 : 0;
     const CallArgs args(graph_, node);
@@ -485,7 +488,7 @@ class Execution {
     return true;
   }
   void name_number(const Arg& number, DType dtype) {
-    constexpr int64_t kExact = int64_t{1} << 53U;  // integers up to it are doubles
+    constexpr int64_t kExact = int64_t{1} << 53U;  // all integers up to it are exact as doubles
     double value = std::numeric_limits<double>::quiet_NaN();
     if (number.is(ArgKind::kFloat)) value = number.as_double();
     if (number.is(ArgKind::kInt) && number.as_int() >= -kExact && number.as_int() <= kExact) {
@@ -510,20 +513,22 @@ class Execution {
     }
   }
 
-  // The name of what the call computes: with the contents it is given, and with whatever else it depends on.
+  // Names the call's computation: its arguments with their contents, and all other dependencies.
   Hash128 call_key(NodeId node, const Op& op, Effect effects) {
-    // Where nothing is left of what argument 0 held, how large it is hangs on the call that made it, or on what a law names it.
+    // If the old content of argument 0 is fully overwritten, only its size matters. The size
+    // depends on the call that made it, or on the rule that names it.
     const bool is_overwritten = op.overwrites && overwrites_all(node);
     for (size_t i = 0; i < given_.size(); ++i) {
       words_.add(i == 0 && is_overwritten ? maker_of(given_[0]) : memory_.data_key(given_[i]));
     }
     if (has_effect(effects, Effect::kCollective)) words_.add(ranks_key(node));
     if (has_effect(effects, Effect::kCollective) && is_message(graph_, node)) {
-      words_.add(Hash128{0, messages_[group_name()]});  // the other end tells equal ones apart by their order
+      // the peer distinguishes equal messages by their order
+      words_.add(Hash128{0, messages_[group_name()]});
     }
     if (writes_anything(node, effects)) {
-      // Which of the tensors share memory with what is written, and which are that tensor: a write is seen in them, and
-      // operators refuse some of them.
+      // Which tensors share memory with a written tensor, and which are that tensor. The write is
+      // visible through them, and operators refuse some such arguments.
       written_.clear();
       if (has_effect(effects, Effect::kUnknownWrites)) {
         written_ = given_;
@@ -533,7 +538,7 @@ class Execution {
           written_.insert(written_.end(), objects.begin(), objects.end());
         }
       }
-      number_by([this](uint32_t object) { return memory_.real_storage(memory_.object(object).storage); });
+      number_by([this](uint32_t object) { return memory_.holder_of(memory_.object(object).storage); });
       number_by([](uint32_t object) { return object; });
     }
     if (has_effect(effects, Effect::kRandom)) name_draw(node);
@@ -551,7 +556,7 @@ class Execution {
     return key;
   }
 
-  // Who takes part in a collective; `group_` becomes its group.
+  // Names the participants of a collective. Sets `group_` to its group.
   Hash128 ranks_key(NodeId node) {
     group_ = group_of_call(graph_, node);
     if (!group_.uid.is_valid()) return Hash128();
@@ -568,10 +573,11 @@ class Execution {
 
   Hash128 maker_of(uint32_t object) {
     const uint32_t storage = memory_.object(object).storage;
-    return memory_.storage(memory_.storage(storage).stands_on != 0 ? storage : memory_.real_storage(storage)).made;
+    return memory_.storage(memory_.storage(storage).holder != 0 ? storage : memory_.holder_of(storage)).made;
   }
 
-  // Whether nothing is left of what argument 0 held: what the call gives does not depend on it.
+  // Whether the call overwrites argument 0 completely, so that its result does not depend on the
+  // old content.
   bool overwrites_all(NodeId node) {
     const std::vector<uint32_t>& into = argument_objects(node, 0);
     if (is_differentiated_ || into.size() != 1 || given_.empty() || given_[0] != into[0]) return false;
@@ -586,7 +592,7 @@ class Execution {
     return effects != Effect::kNone && (has_effect(effects, Effect::kUnknownWrites) || is_writing_call(graph_, node));
   }
 
-  // Of each tensor that the call is given, the first written one that is the same `of`.
+  // For each tensor argument, adds the first written tensor with the same `of`.
   template <class Of>
   void number_by(const Of& of) {
     numbers_.clear();
@@ -607,15 +613,15 @@ class Execution {
     words_.add(use.offset.value.has_value() ? SymInt(*use.offset.value).key() : keys_.integer(use.offset.expr).key());
   }
 
-  // The name of the call without what its tensors hold and what else it depends on.
+  // Returns the name of the call without contents of its tensors and without other dependencies.
   const Hash128& geometry_name() {
     if (!geometry_name_.has_value()) geometry_name_ = name_words(words_.all().first(num_argument_words_));
     return *geometry_name_;
   }
 
-  // The same for messages, where it costs less.
+  // The same as a hint for messages, at lower cost.
   uint64_t argument_hint() {
-    constexpr uint64_t kFnvPrime = 0x100000001b3;  // as FNV-1a folds bytes
+    constexpr uint64_t kFnvPrime = 0x100000001b3;  // multiplier of FNV-1a
     uint64_t hint = 0;
     for (const uint64_t word : words_.all().first(num_argument_words_)) hint = (hint ^ word) * kFnvPrime;
     return hint;
@@ -629,7 +635,7 @@ class Execution {
     if (op.view == ViewKind::kProjection && take_element(node)) return;
     const bool is_plain = rule_->has_own_effects && graph_[node].kind == NodeKind::kCallFunction;
     const Effect effects = is_plain ? op.effects : effects_.of(node);
-    sees_storage_ = (memory_.has_renamed() || laws_.has_claims()) && sees_storage(effects);
+    sees_storage_ = (memory_.has_renamed() || rewrites_.has_claims()) && sees_storage(effects);
     node_uid_ = graph_[node].uid;
     name_call(node, op);
     lacks_fact_ = false;
@@ -644,7 +650,7 @@ class Execution {
     if (names_calls_) out_.nodes.push_back({node, graph_[node].uid, key, argument_hint(), lacks_fact_});
   }
 
-  // getitem of a tuple, list or dict: the very thing it holds.
+  // getitem of a tuple, list or dict yields the element itself.
   bool take_element(NodeId node) {
     const Arg* from = graph_.arg(node, 0);
     const Arg* key = graph_.arg(node, 1);
@@ -654,7 +660,7 @@ class Execution {
     const Cell cell = values_[at];
     if (cell.kind == Cell::Kind::kContainer) {
       if (const std::optional<uint32_t> element = values_.element(cell, *key, keys_); element.has_value()) {
-        values_.give_place(node, cell.first + *element);
+        values_.set_cell(node, cell.first + *element);
         return true;
       }
       const std::optional<std::vector<Cell>> slice = values_.slice(cell, *key);
@@ -662,7 +668,7 @@ class Execution {
       return slice.has_value();
     }
     if (cell.kind != Cell::Kind::kTensor || !cell.is_whole || !key->is(ArgKind::kInt)) return false;
-    // Nothing is known of it: the same index gives the same thing, until it is changed in place.
+    // Nothing is known about it. The same index yields the same value until an in-place change.
     const NamedObject whole = memory_.object(cell.first);
     const Hash128 parent = memory_.geometry_key(cell.first);
     const auto [found, is_new] = elements_of_.emplace(std::make_tuple(at, key->as_int(), whole.storage, parent), kNone);
@@ -673,11 +679,11 @@ class Execution {
       const bool is_tensor = axioms_.geometries.find(memory_.object(object).geometry) != nullptr;
       found->second = values_.add(is_tensor ? NamedValues::tensor(object) : NamedValues::whole(object));
     }
-    values_.give_place(node, found->second);
+    values_.set_cell(node, found->second);
     return true;
   }
 
-  // What the graph before records of an element of something of which it records nothing.
+  // Returns the recorded geometry, in the input graph, of an element of an unknown value.
   GeometryId believed_element(NodeId node, const Hash128& name) {
     const auto found = axioms_.changed.find(name);
     if (found != axioms_.changed.end()) return found->second;
@@ -689,14 +695,14 @@ class Execution {
     return geometry;
   }
 
-  // A size, stride or offset of a tensor.
+  // Answers queries for a size, stride or offset of a tensor.
   bool answer_size(NodeId node, const Op& op) {
     if (op.compute != ComputeClass::kScalar || given_.size() != 1 || !rule_->asks_size()) return false;
     const Special question = rule_->special;
     const Hash128 name = make_key(words_.all());
     std::optional<SymInt> found;
     if (const Geometry* geometry = memory_.known_geometry(given_[0]);
-        geometry != nullptr && !is_out_of_sight(given_[0]) && is_known_call(given_[0])) {
+        geometry != nullptr && !is_hidden_by_rule(given_[0]) && is_known_call(given_[0])) {
       if (question == Special::kElements) found = geometry->num_elements();
       if (question == Special::kOffset) found = geometry->offset;
       const Arg* dim = graph_.arg(node, 1);
@@ -716,15 +722,16 @@ class Execution {
     return true;
   }
 
-  // Whether the graphs before make that tensor, too, of the same sizes: what else is recorded is not believed.
+  // Whether the input graphs make this tensor with the same sizes. Other recorded sizes are not
+  // trusted.
   bool is_known_call(uint32_t object) {
-    const NamedStorage& storage = memory_.storage(memory_.real_storage(memory_.object(object).storage));
+    const NamedStorage& storage = memory_.storage(memory_.holder_of(memory_.object(object).storage));
     if (axioms_.is_open || storage.is_sized) return true;
     if (axioms_.made_by_name.empty()) axioms_.made_by_name.insert(axioms_.made.begin(), axioms_.made.end());
     return axioms_.made_by_name.contains(storage.made);
   }
 
-  // Sums and products of integers.
+  // Calculates sums and products of integers.
   bool calculate(NodeId node, const Op& op) {
     if (op.compute != ComputeClass::kScalar || !given_.empty() || !op.is_pure()) return false;
     const std::span<const Arg> args = graph_.pool().args(graph_[node].args);
@@ -747,7 +754,7 @@ class Execution {
     return true;
   }
 
-  // Floats go through plain cells as well, under names that no sum of integers has.
+  // Floats also use plain cells, with names that no sum of integers has.
   bool is_recorded_integer(NodeId node) const {
     const Value& value = graph_.value(node);
     return value.kind == ValueKind::kSymbolic
@@ -757,15 +764,15 @@ class Execution {
 
   // -- views
 
-  // What `detach` gives, and every view that is made while gradients are off, is cut off from what it is a view of: for
-  // good, whatever is made of it then.
+  // The result of `detach`, and any view made while gradients are off, is permanently cut off from
+  // its base, and so is everything derived from it.
   uint32_t lineage_after(uint32_t from, const Op& op) {
     if (!is_differentiated_) return 0;
     const bool is_cut = ends_gradients(op) || op.name == "aten.detach_.default" || gradients_are_off_;
     return is_cut ? NamedMemory::kCutOff : memory_.object(from).lineage;
   }
 
-  // Whether a tensor is indexed by what makes a view of it.
+  // Whether an index of a tensor makes a view.
   bool is_basic_index(const Arg& index) {
     switch (index.kind()) {
       case ArgKind::kInt:
@@ -786,7 +793,7 @@ class Execution {
     }
   }
 
-  // An index of numbers one by one gathers them.
+  // A list of integers is a gather.
   bool is_number_list(const Arg& index) const {
     if (!index.is(ArgKind::kList)) return false;
     const std::span<const Arg> parts = graph_.pool().children(index);
@@ -800,7 +807,8 @@ class Execution {
     return is_basic_index(*index) ? ViewKind::kView : ViewKind::kMaybeView;
   }
 
-  // A view of one tensor, or one that may be a copy; `key` becomes the name of the call. False for any other call.
+  // Runs a view of one tensor, or a possible copy, and sets `key` to the name of the call. Returns
+  // false for all other calls.
   bool run_view(NodeId node, const Op& op, Effect effects, Hash128& key) {
     const ViewKind kind = view_kind(node, op);
     if (kind != ViewKind::kView && kind != ViewKind::kMultiView && kind != ViewKind::kMaybeView) return false;
@@ -813,18 +821,18 @@ class Execution {
     const bool depends_on_data = op.reads_index || (op.view == ViewKind::kProjection && given_.size() > 1);
     key = depends_on_data ? call_key(node, op, effects) : geometry_name();
     const ViewFact& fact = view_fact(node, op, kind, from, key);
-    // A graph that another one runs may not run at all.
+    // A subgraph may never be executed.
     if (axioms_.is_open && names_calls_ && rule_->special == Special::kView && fact.kind == ViewFact::Kind::kEither) {
       axioms_.has_learned |= axioms_.shown.insert(key).second;
     }
-    // A view reads nothing: it is what it shows.
+    // A view reads no data, so its name is its geometry.
     if (fact.kind != ViewFact::Kind::kView && !depends_on_data) key = call_key(node, op, effects);
     if (fact.kind != ViewFact::Kind::kView && rule_->special == Special::kView) {
-      // It raises where a reshape copies.
+      // It raises if a reshape would copy.
       key = make_key(KeyKind::kView, {key.high, key.low});
     }
     if (fact.kind == ViewFact::Kind::kSame) {
-      values_.give_place(node, values_.place(first->as_node()));
+      values_.set_cell(node, values_.place(first->as_node()));
       return true;
     }
     if (axioms_.is_open && fact.tensors.size() == 1 && axioms_.geometries.find(fact.tensors[0]) == nullptr) {
@@ -838,7 +846,8 @@ class Execution {
       const GeometryId geometry = fact.tensors[i];
       if (fact.kind == ViewFact::Kind::kView) {
         const uint32_t object = memory_.make_object(memory_.object(from).storage, geometry, lineage_after(from, op));
-        // What hands back its argument wherever it can may hand back the tensor itself; a reshape makes a view.
+        // An operator that returns its argument if possible may return the same object. A reshape
+        // makes a view.
         if (op.may_return_argument || (kind == ViewKind::kMaybeView && !rule_->makes_view))
           memory_.join_on_storage(from, object);
         made.push_back(NamedValues::tensor(object));
@@ -852,7 +861,7 @@ class Execution {
     if (fact.is_list) {
       values_.give(node, values_.list(made));
     } else {
-      // An alias of what nobody recorded is as much of it as that.
+      // An alias of an unknown value is as unknown as that value.
       const bool is_unknown = axioms_.geometries.find(fact.tensors[0]) == nullptr;
       const bool is_alias = is_whole && fact.tensors[0] == memory_.object(from).geometry;
       made[0].is_whole = is_unknown && (kind == ViewKind::kMultiView || is_alias);
@@ -861,15 +870,15 @@ class Execution {
     return true;
   }
 
-  // Good until the next question.
+  // The reference is valid until the next call.
   const ViewFact& view_fact(NodeId node, const Op& op, ViewKind kind, uint32_t from, const Hash128& name) {
     const auto found = axioms_.views.find(name);
     if (found != axioms_.views.end()) return found->second;
     std::optional<ViewFact> fact = calculated_fact(node, op, from);
     if (!fact.has_value()) {
       if (!axioms_.is_open) {
-        // Nothing is known of it that does not come from the graph after.
-        lacks_fact_ = !is_impossible_;  // what raises is no missing fact
+        // The only information about it comes from the output graph.
+        lacks_fact_ = !is_impossible_;  // a call that raises lacks no fact
         ViewFact& unknown = unknown_;
         unknown = unknown_fact(kind, name);
         const ValueShape& shape = recorded_shape(node);
@@ -897,11 +906,11 @@ class Execution {
   }
 
   std::optional<ViewFact> calculated_fact(NodeId node, const Op& op, uint32_t from) {
-    if (is_out_of_sight(from)) return unknown_fact(ViewKind::kMaybeView, geometry_name());
+    if (is_hidden_by_rule(from)) return unknown_fact(ViewKind::kMaybeView, geometry_name());
     is_impossible_ = false;
     const Geometry* geometry = memory_.known_geometry(from);
     if (geometry == nullptr) {
-      // What another one that may be it was changed to is not to be seen in its own geometry.
+      // A change made through a possible alias is not visible in its own geometry.
       if (memory_.is_unsure(from)) return std::nullopt;
       return calculated_without_sizes(node, op, from);
     }
@@ -929,7 +938,7 @@ class Execution {
     return fact;
   }
 
-  // From the start to the end of any size, by ones.
+  // From start to end of any size, with step 1.
   bool is_whole_slice(NodeId node, const Op& op) {
     if (op.name != "aten.slice.Tensor") return false;
     const CallArgs args(graph_, node);
@@ -940,7 +949,7 @@ class Execution {
     return is(2, 0) && is(3, std::numeric_limits<int64_t>::max()) && is(4, 1);
   }
 
-  // What holds of any sizes: an alias shows what it is given, a transposition undoes itself.
+  // Holds for all sizes: an alias shows its operand, and a transposition undoes itself.
   std::optional<ViewFact> calculated_without_sizes(NodeId node, const Op& op, uint32_t from) {
     ViewFact fact;
     fact.kind = ViewFact::Kind::kView;
@@ -973,7 +982,7 @@ class Execution {
     return fact;
   }
 
-  // As the graph before has it.
+  // Returns the fact that the input graph records.
   ViewFact recorded_fact(NodeId node, const Op& op, ViewKind kind, uint32_t from, const Hash128& name) {
     const ValueShape& shape = recorded_shape(node);
     if (shape.empty()) return unknown_fact(kind, name);
@@ -989,7 +998,8 @@ class Execution {
     return fact;
   }
 
-  // Whether what may be a copy is one: the two geometries tell of what shares memory wherever it can, else the file.
+  // Decides whether a possible copy is a copy. The two geometries decide for operators that share
+  // memory if they can; otherwise the file's storage ids decide.
   ViewFact::Kind view_or_copy(NodeId node, const Op& op, uint32_t from, ViewFact& fact) {
     if (fact.tensors.size() != 1) return ViewFact::Kind::kEither;
     const Geometry* given = memory_.known_geometry(from);
@@ -1013,7 +1023,7 @@ class Execution {
     return input->storage == output->storage ? ViewFact::Kind::kView : ViewFact::Kind::kCopy;
   }
 
-  // No conversion is a view, nor is a reshape to sizes or strides that no view has.
+  // A conversion is never a view, nor is a reshape to sizes or strides that no view has.
   static bool must_be_copy(const Geometry& given, const Geometry& made) {
     if (given.dtype != made.dtype || given.conjugate != made.conjugate || given.negative != made.negative) return true;
     if (given.layout != Layout::kStrided || made.layout != Layout::kStrided) return false;
@@ -1023,23 +1033,25 @@ class Execution {
     return answer == Restride::kCopy || (answer == Restride::kView && !same_geometry(shown, made));
   }
 
-  // -- any other call
+  // -- all other calls
 
   void run_general(NodeId node, const Op& op, Effect effects, const Hash128& key) {
     const std::vector<uint32_t>& given = given_;
     make_result(node, op, key);
     if (rule_->special == Special::kConcatenation) {
       lay_side_by_side(node);
-      if (laws_.has_claims()) laws_.note_cat({node, given_, result_objects(node)});
+      if (rewrites_.has_claims()) rewrites_.note_cat({node, given_, result_objects(node)});
     }
     if (rule_->special == Special::kSum && !is_differentiated_) rename_sum(node);
-    if (rule_->special == Special::kSum && laws_.has_claims()) laws_.note_sum({node, given_, result_objects(node)});
+    if (rule_->special == Special::kSum && rewrites_.has_claims())
+      rewrites_.note_sum({node, given_, result_objects(node)});
     if (rule_->only_computes && effects == Effect::kNone && !is_differentiated_) return;
-    // A dropout that draws nothing hands back what it is given.
+    // A dropout that draws nothing returns its operand.
     if (view_kind(node, op) == ViewKind::kMaybeView) join_with_first(node);
     const std::vector<uint32_t>& made = result_objects(node);
     if (is_differentiated_) note_change(node, effects, key, given, made);
-    if (laws_.has_claims() && has_effect(effects, Effect::kCollective) && !given.empty()) laws_.note_sent(given[0]);
+    if (rewrites_.has_claims() && has_effect(effects, Effect::kCollective) && !given.empty())
+      rewrites_.note_sent(given[0]);
     if (has_effect(effects, Effect::kUnknownWrites)) {
       write_anything(given, made, key);
     } else {
@@ -1050,7 +1062,8 @@ class Execution {
     run_effects(node, op, effects, key, given, made);
   }
 
-  // What call_key() found to be written, with the calls that it was kept for until now.
+  // Records a change of the tensors that call_key() found to be written, with the calls that may
+  // have kept them until now.
   void note_change(NodeId node, Effect effects, const Hash128& key, const std::vector<uint32_t>& given,
                    const std::vector<uint32_t>& made) {
     if (writes_anything(node, effects)) {
@@ -1080,19 +1093,19 @@ class Execution {
     }
   }
 
-  // The tensors that the node yields, good until the next question.
+  // Returns the tensors in the node's value, valid until the next call.
   const std::vector<uint32_t>& result_objects(NodeId node) {
     results_.clear();
     if (const Cell* cell = values_.find(node); cell != nullptr) values_.collect_objects(*cell, results_);
     return results_;
   }
 
-  // The call hands back argument 0.
+  // Makes the result argument 0 itself.
   bool take_first(NodeId node, const Op& op) {
     const Arg* first = call_argument(graph_, node, 0);
     const Cell* same = first == nullptr || !first->is(ArgKind::kNode) ? nullptr : values_.find(first->as_node());
     if (same == nullptr) return false;
-    values_.give_place(node, values_.place(first->as_node()));
+    values_.set_cell(node, values_.place(first->as_node()));
     if (same->kind == Cell::Kind::kTensor && !op.changes_metadata) learn(node, same->first);
     return true;
   }
@@ -1131,7 +1144,8 @@ class Execution {
     });
     values_.give(node, cell);
   }
-  // What is recorded of a result, but for strides that are no fact: these are numbers that only the call's name tells.
+  // Returns the recorded geometry of a result. Strides that are not facts become symbols that
+  // depend on the call's name.
   GeometryId shown_geometry(NodeId node, const Hash128& key, uint64_t path, GeometryId recorded) {
     const Geometry* geometry = doubtful_.get(node) ? axioms_.geometries.find(recorded) : nullptr;
     if (geometry == nullptr) return recorded;
@@ -1142,7 +1156,7 @@ class Execution {
     return axioms_.geometries.add(shown);
   }
 
-  // On a storage of its own.
+  // Makes a tensor on a storage of its own.
   uint32_t make_tensor(NodeId node, const Op& op, const Hash128& key, uint64_t path, GeometryId told) {
     const GeometryId recorded = shown_geometry(node, key, path, told);
     const Hash128 geometry = axioms_.geometries.key(recorded);
@@ -1152,7 +1166,7 @@ class Execution {
     return memory_.make_object(storage, recorded);
   }
 
-  // Whether a factory's arguments say what is recorded: sizes, row by row, and dtype.
+  // Whether a factory's arguments determine the recorded result: sizes, row-major layout and dtype.
   bool makes_sizes(NodeId node, const Op& op, GeometryId recorded) {
     const Geometry* geometry = axioms_.geometries.find(recorded);
     if (geometry == nullptr || !op.schema.has_value() || !is_row_major(*geometry) || !geometry->offset.is(0))
@@ -1174,7 +1188,7 @@ class Execution {
         if (!arg->is(ArgKind::kDevice)) return false;
         device = module_.text(arg->as_string());
       } else if (name == "fill_value") {
-        has_value = true;  // which tells the dtype where none is given
+        has_value = true;  // it determines the dtype if none is given
       } else if (name == "size") {
         if (!arg->has_children()) return false;
         const std::span<const Arg> sizes = graph_.pool().children(*arg);
@@ -1188,8 +1202,8 @@ class Execution {
     return has_sizes && is_there && dtype == geometry->dtype && (has_dtype || !has_value);
   }
 
-  // The graph before may record of a tensor under one of its names what it does not record under another: then what the
-  // first name stands for is known, and the graph is run again.
+  // The input graph may record a fact about a tensor under one of its names but not under another.
+  // The first name then becomes known, and the graph is executed again.
   void learn(NodeId node, uint32_t object) {
     if (!axioms_.is_open || memory_.is_unsure(object)) return;
     const ValueShape& shape = recorded_shape(node);
@@ -1201,7 +1215,7 @@ class Execution {
     axioms_.has_learned |= axioms_.geometries.learn(shown, recorded.geometry);
   }
 
-  // Nothing is recorded of it: one thing, which may hold others.
+  // Makes the result of a call without a record: one value, which may hold others.
   void make_unrecorded(NodeId node, const Op& op, const Hash128& key) {
     const bool yields_tensor =
         !op.schema.has_value() || std::any_of(op.schema->returns.begin(), op.schema->returns.end(),
@@ -1227,10 +1241,10 @@ class Execution {
     values_.give(node, NamedValues::whole(object));
   }
 
-  // What a tensor of the result is to the arguments.
+  // The relation of a result's tensor to the arguments.
   struct Returned {
     bool is_there = false;
-    bool is_same = false;  // the very tensor; else a view of it
+    bool is_same = false;  // the same object; otherwise a view of it
     uint32_t object = 0;
   };
 
@@ -1246,12 +1260,13 @@ class Execution {
     return std::find(op.writes.begin(), op.writes.end(), place) != op.writes.end();
   }
 
-  // Whether the argument is in the result. What draws may hand back its argument where it draws nothing, and no more.
+  // Whether the result contains the argument. A call that draws is excluded, unless it writes the
+  // argument: it may return the argument only if it draws nothing.
   bool hands_back(NodeId node, const Op& op, int16_t place) {
     return place >= 0 && (writes_argument(op, place) || !has_effect(effects_.of(node), Effect::kRandom));
   }
 
-  // By the tensors of the result, in order.
+  // Returns the relation for each tensor of the result, in order.
   std::vector<Returned> returned_objects(NodeId node, const Op& op, const ValueShape& shape) {
     std::vector<Returned> out;
     const bool is_identity = op.view == ViewKind::kIdentity;
@@ -1283,8 +1298,8 @@ class Execution {
     return out;
   }
 
-  // The geometry of a view, or of what changed in place, by the name of the call and a place in it: without contents,
-  // where sizes do not depend on them.
+  // Returns the geometry of a view or of an in-place change, by the name of the call and a place in
+  // it. The name excludes contents if sizes do not depend on them.
   GeometryId believed_geometry(const Hash128& call, uint64_t place, GeometryId recorded) {
     const Hash128 name = make_key(KeyKind::kView, {call.high, call.low, place});
     const auto found = axioms_.changed.find(name);
@@ -1328,22 +1343,23 @@ class Execution {
     }
   }
 
-  // -- elements of tensors, wherever they lie
+  // -- elements of tensors, independent of their storage
 
-  // What the part of a storage holds that begins at that byte: within it one counts from there.
+  // Names the content of a storage's part that starts at byte `begin`. Within the part, offsets
+  // count from there.
   Hash128 place_elements(const Hash128& elements, int64_t begin, uint32_t source) {
     const Hash128 placed = make_key(KeyKind::kElements, {elements.high, elements.low, static_cast<uint64_t>(begin)});
-    laws_.note_copy(placed, source);
+    rewrites_.note_copy(placed, source);
     return placed;
   }
 
-  // Of `copy_`: what it writes, where these are the elements of its source.
+  // Names the bytes that `copy_` writes, if they are the elements of its source.
   std::optional<Hash128> copied_elements(uint32_t into) {
     if (rule_->special != Special::kCopy || given_.size() != 2) return std::nullopt;
     const Geometry* to = memory_.known_geometry(into);
     const Geometry* from = memory_.known_geometry(given_[1]);
-    if (!memory_.storage(memory_.real_storage(memory_.object(into).storage)).is_sized) return std::nullopt;
-    // What overlaps itself may raise.
+    if (!memory_.storage(memory_.holder_of(memory_.object(into).storage)).is_sized) return std::nullopt;
+    // A copy between overlapping tensors may raise.
     if (memory_.may_share(into, given_[1])) return std::nullopt;
     if (to == nullptr || from == nullptr || !is_row_major(*to) || to->sizes != from->sizes) return std::nullopt;
     const std::optional<ByteRange> reach = byte_range_of(*to);
@@ -1352,7 +1368,7 @@ class Execution {
     return place_elements(*elements, reach->begin, given_[1]);
   }
 
-  // `cat` along dimension 0 puts tensors side by side.
+  // Names the parts of a `cat` along dimension 0.
   void lay_side_by_side(NodeId node) {
     const std::vector<uint32_t>& made = result_objects(node);
     const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
@@ -1379,7 +1395,7 @@ class Execution {
     for (const auto& [reach, elements] : parts) memory_.put_piece(memory_.object(made[0]).storage, reach, elements);
   }
 
-  // An integer tensor plus or minus 0 holds what the tensor holds.
+  // An integer tensor plus or minus 0 has the content of the tensor.
   void rename_sum(NodeId node) {
     const CallArgs args(graph_, node);
     if (args[1].as_int() != 0 || !args[2].as_int().has_value() || given_.size() != 1) return;
@@ -1398,15 +1414,15 @@ class Execution {
            dtype == DType::kInt64;
   }
 
-  // A call that looks at more of a tensor than its elements, which is where a value named by a law may be another than in
-  // truth.
+  // Whether the call depends on more of a tensor than its elements. In these respects a value named
+  // by a rule may differ from the real one.
   bool sees_storage(Effect effects) const {
     return rule_->sees_storage || has_effect(effects, Effect::kUnknownWrites) ||
            has_effect(effects, Effect::kBarrier) || has_effect(effects, Effect::kOpaque);
   }
-  bool is_out_of_sight(uint32_t object) {
-    return sees_storage_ && (memory_.storage_of(object).stands_on != 0 ||
-                             memory_.true_storage(memory_.object(object).storage) != Hash128());
+  bool is_hidden_by_rule(uint32_t object) {
+    return sees_storage_ &&
+           (memory_.storage_of(object).holder != 0 || memory_.holder_key(memory_.object(object).storage) != Hash128());
   }
 
   void change_metadata(NodeId node, const Op& op, Effect effects, const Hash128& key) {
@@ -1422,9 +1438,10 @@ class Execution {
     }
   }
 
-  // What tensor i of a written argument is after the call, where that may be something else than before it: an out variant
-  // resizes, but for a collective's (torch/csrc/distributed/c10d/Functional.cpp hands it on as it is), and of an operator that
-  // a file describes nobody knows. Invalid where it stays, or where `op` changes it by its own rule.
+  // Returns the geometry of tensor i of a written argument after the call, if it may change. An out
+  // variant resizes, except those of collectives (torch/csrc/distributed/c10d/Functional.cpp passes
+  // `out` on unchanged). For an operator that the file describes, it is unknown. Invalid if the
+  // geometry stays, or if `op` changes it by its own rule.
   GeometryId geometry_left(NodeId node, const Op& op, const Hash128& key, uint8_t position, size_t i) {
     if (!op.schema.has_value() || (position == 0 && op.changes_metadata)) return GeometryId();
     const bool is_out = position < op.schema->args.size() && op.schema->args[position].is_out();
@@ -1432,11 +1449,12 @@ class Execution {
     if (!may_resize && op.is_builtin()) return GeometryId();
     if (is_out && fits_out(node, op, position)) return GeometryId();
     const GeometryId left = believed_geometry(key, hash_combine(position, i + 1), left_by(node, op, position));
-    lacks_fact_ = false;  // the graph before does not have this write of this data, whatever it leaves
+    lacks_fact_ = false;  // no fact is missing: the input graph lacks this write
     return left;
   }
 
-  // Whether an elementwise operator leaves its `out` alone: it has the sizes of all that are given.
+  // Whether an elementwise operator keeps the size of its `out`, because it has the sizes of all
+  // operands.
   bool fits_out(NodeId node, const Op& op, uint8_t position) {
     const std::vector<uint32_t> into = argument_objects(node, position);
     const Geometry* out =
@@ -1452,7 +1470,8 @@ class Execution {
     return is_met && given_.back() == into[0];
   }
 
-  // What the graph records of the tensor that the call returns for an argument it writes; invalid where nothing.
+  // Returns the recorded geometry of the tensor that the call returns for a written argument.
+  // Invalid if none is recorded.
   GeometryId left_by(NodeId node, const Op& op, uint8_t position) {
     const ValueShape& shape = recorded_shape(node);
     if (shape.empty()) return GeometryId();
@@ -1467,7 +1486,7 @@ class Execution {
     return shape[1 + r].geometry;
   }
 
-  // `t_`, `resize_`, `set_`.
+  // Runs `t_`, `resize_` and `set_`.
   void change_in_place(NodeId node, const Op& op, const Hash128& key) {
     const std::vector<uint32_t> objects = argument_objects(node, 0);
     if (objects.size() != 1) return;
@@ -1482,7 +1501,8 @@ class Execution {
       const bool is_tensor = !shape.empty() && shape[0].kind == ValueShapeCell::Kind::kTensor;
       memory_.change_geometry(object,
                               believed_geometry(geometry_name(), 0, is_tensor ? shape[0].geometry : GeometryId()));
-      // What raises, and what stands on another tensor of which no more is to be known, lacks no fact.
+      // No fact is missing if the call raises, or if the tensor moves to the storage of another
+      // one.
       if (is_impossible_ || source.size() == 1) lacks_fact_ = false;
     }
     if (!op.moves_storage) return;
@@ -1491,7 +1511,7 @@ class Execution {
     memory_.move(object, storage, key);
   }
 
-  // What the result may share, though mostly it does not.
+  // Joins the result with everything that it may share memory with, although it seldom does.
   void share_results(NodeId node, const Op& op, const std::vector<uint32_t>& made) {
     if (made.empty()) return;
     if (op.joins_outputs) {
@@ -1511,7 +1531,7 @@ class Execution {
         for (const uint32_t a : argument_objects(node, static_cast<size_t>(alias))) memory_.join_objects(a, made[0]);
       }
     }
-    if (calls_region(graph_, node) && !given_.empty()) {  // it may return what it is given
+    if (calls_region(graph_, node) && !given_.empty()) {  // the region may return its operands
       for (const uint32_t a : given_) memory_.join_objects(a, made[0]);
       for (const uint32_t b : made) memory_.join_objects(given_[0], b);
     }
@@ -1523,7 +1543,7 @@ class Execution {
     }
   }
 
-  // A Python function that returns its argument, of which nothing is recorded.
+  // A Python function that returns its argument, without a recorded value.
   bool is_unrecorded_identity(NodeId node, const Op& op) const {
     return op.view == ViewKind::kIdentity && !op.schema.has_value() && graph_.value(node).kind == ValueKind::kAbsent;
   }
@@ -1568,7 +1588,7 @@ class Execution {
     if (given.size() == 1 && made.size() == 1) transfer(given[0], made[0]);
   }
 
-  // Offloads and reloads: what comes back is what went away.
+  // Offloads and reloads: a reload returns the offloaded data.
   void transfer(uint32_t from, uint32_t to) {
     const bool is_offload = rule_->special == Special::kOffload;
     if (!is_offload && rule_->special != Special::kReload) return;
@@ -1590,11 +1610,10 @@ class Execution {
     const Hash128 pending = memory_.seen_all_of(storage);
     item.is_pending = false;
     if (item.is_transfer) return;
-    laws_.end_filling(storage, pending, make_key(KeyKind::kReady, {pending.high, pending.low}), out_.waits);
+    rewrites_.end_filling(storage, pending, make_key(KeyKind::kReady, {pending.high, pending.low}), out_.waits);
   }
 
-  // Of the group that call_key() found.
-  // Of `group_`; zero where it is not known.
+  // Returns the name of `group_`, which call_key() set; zero if the group is not known.
   Hash128 group_name() {
     if (group_.expr.is_valid()) return keys_.integer(group_.expr).key();
     return group_.uid.is_valid() ? keys_.text(group_.uid) : Hash128();
@@ -1609,12 +1628,12 @@ class Execution {
     for (const uint8_t position : op.writes) {
       for (const uint32_t object : argument_objects(node, position)) filled_.push_back(memory_.object(object).storage);
     }
-    for (const uint32_t storage : filled_) laws_.forget(storage);
-    const bool is_named = laws_.has_claims() && laws_.issue({node, given, made}, name, ranks_key(node), world_);
+    for (const uint32_t storage : filled_) rewrites_.forget(storage);
+    const bool is_named = rewrites_.has_claims() && rewrites_.issue({node, given, made}, name, ranks_key(node), world_);
     const bool is_first = !is_named && issued_.insert(key).second;
     if (is_first) {
       if (name == Hash128()) {
-        // It may be any group: what is issued before and after it on each of them counts.
+        // It may be any group, so the calls issued before and after it on each group count.
         for (const auto& [other, calls] : collectives_) {
           if (calls.empty()) continue;
           any_group_ =
@@ -1639,7 +1658,7 @@ class Execution {
 
   // -- the end
 
-  // Things by the order in which they are first seen.
+  // Numbers things by first use.
   struct Numbering {
     std::vector<uint32_t> numbers;
     uint32_t last = 0;
@@ -1652,9 +1671,10 @@ class Execution {
   };
 
   uint32_t number_storage(uint32_t storage) {
-    return storage_numbers_.of(memory_.real_storage(storage), memory_.num_storages(), numbers_all_);
+    return storage_numbers_.of(memory_.holder_of(storage), memory_.num_storages(), numbers_all_);
   }
-  // Of what is to be seen alone: what may be one with something that nobody sees any more is one by itself.
+  // Returns the place of the first end value that may be the same object. Only visible values
+  // count: an object that may be the same as a dead one is treated as distinct.
   uint32_t find_twin(uint32_t object) {
     if (!numbers_all_) return 0;
     ++num_end_values_;
@@ -1663,10 +1683,10 @@ class Execution {
     const auto& [place, first] = first_of_group_.emplace(group, std::make_pair(num_end_values_, object)).first->second;
     return first == object ? 0 : place;
   }
-  // The same of storages, by the number of what was seen first.
+  // The same for storages. Returns the number of the first one.
   uint32_t find_sharing(uint32_t storage) {
     if (!numbers_all_) return 0;
-    const uint32_t group = memory_.storage_group_of(memory_.real_storage(storage));
+    const uint32_t group = memory_.storage_group_of(memory_.holder_of(storage));
     if (group == 0) return 0;
     const uint32_t own = number_storage(storage);
     const uint32_t first = first_sharing_.emplace(group, own).first->second;
@@ -1674,13 +1694,14 @@ class Execution {
   }
   uint32_t number_object(uint32_t object) { return object_numbers_.of(object, memory_.num_objects(), numbers_all_); }
 
-  // Of an output, what is seen of it; of what the caller holds, its whole storage: the caller may see it otherwise.
+  // For an output, adds the visible content. For a value that the caller holds, adds the whole
+  // storage, because the caller may see it through other tensors.
   void add_end_values(const Cell& cell, NodeId node, std::string label, std::vector<EndValue>& out) {
     switch (cell.kind) {
       case Cell::Kind::kTensor: {
         const uint32_t storage = memory_.object(cell.first).storage;
         Hash128 content = &out == &out_.outputs ? memory_.data_key(cell.first) : memory_.seen_all_of(storage);
-        if (const Hash128 real = memory_.true_storage(storage); real != Hash128()) {
+        if (const Hash128 real = memory_.holder_key(storage); real != Hash128()) {
           content = make_key(KeyKind::kData, {content.high, content.low, real.high, real.low});
         }
         out.push_back({node, std::move(label), content, memory_.geometry_key(cell.first), number_storage(storage),
@@ -1699,7 +1720,7 @@ class Execution {
     }
   }
 
-  // The output's argument: containers as they are, and each thing in them.
+  // Adds the output's argument: the structure of containers, and each leaf.
   void add_output(const Arg& arg, Words& structure) {
     if (arg.is(ArgKind::kNode)) {
       structure.push_back(key_tag(KeyKind::kTensor));
@@ -1719,7 +1740,7 @@ class Execution {
     for (const Arg& child : graph_.pool().children(arg)) add_output(child, structure);
   }
 
-  // In their order; by name where they go by name.
+  // Adds the inputs in order, or sorted by name if they are matched by name.
   void add_inputs() {
     std::vector<std::pair<StringId, NodeId>> order;
     for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -1745,7 +1766,8 @@ class Execution {
       for (const Arg& arg : graph_.pool().args(graph_[output].args)) add_output(arg, structure);
     }
     out_.output_structure = make_key(structure);
-    // Attributes last, and only those that others share are numbered: one that nobody reads any more may be gone.
+    // Attributes come last. They get no new numbers, because an attribute without readers may have
+    // been removed.
     numbers_all_ = false;
     std::sort(attribute_order_.begin(), attribute_order_.end(),
               [this](const auto& a, const auto& b) { return module_.text(a.first) < module_.text(b.first); });
@@ -1759,7 +1781,7 @@ class Execution {
     if (!std::is_sorted(out_.attributes.begin(), out_.attributes.end(), by_label)) {
       std::sort(out_.attributes.begin(), out_.attributes.end(), by_label);
     }
-    out_.refused = std::move(laws_.refused());
+    out_.refused = std::move(rewrites_.refused());
     out_.generator = generator_;
     out_.world = world_;
     out_.mode = make_key(KeyKind::kMode, {mode_.high, mode_.low, is_differentiated_ ? gradient_mode_.high : 0,
@@ -1767,7 +1789,7 @@ class Execution {
     for (auto& [group, calls] : collectives_) out_.collectives.emplace_back(group, std::move(calls));
     for (auto& [group, calls] : message_calls_) out_.messages.emplace_back(group, std::move(calls));
     for (auto& [group, calls] : issued_all_) out_.issued.emplace_back(group, std::move(calls));
-    for (auto& [group, members] : laws_.counted()) {
+    for (auto& [group, members] : rewrites_.counted()) {
       std::sort(members.begin(), members.end());
       members.erase(std::unique(members.begin(), members.end()), members.end());
       out_.issued.emplace_back(make_key(KeyKind::kMember, {group.high, group.low}), members);
@@ -1776,7 +1798,7 @@ class Execution {
     for (uint32_t i = 0; i < memory_.num_storages(); ++i) {
       const NamedStorage& storage = memory_.storage(i);
       if (storage.is_pending && !storage.is_transfer) {
-        laws_.add_pending(i, out_.pending);
+        rewrites_.add_pending(i, out_.pending);
       }
       if (axioms_.is_open) axioms_.made.push_back(storage.made);
     }
@@ -1801,12 +1823,13 @@ class Execution {
 
   NamedMemory memory_;
   NamedValues values_;
-  Laws laws_;
-  HashMap<uint32_t, std::vector<Hash128>> kept_by_;  // by storage: calls that autograd may have kept it for
-  HashMap<StringId, Hash128> ranks_;                 // of process groups, by uid
-  std::map<std::tuple<uint32_t, int64_t, uint32_t, Hash128>, uint32_t> elements_of_;  // cell, index, storage, geometry
+  RewriteRules rewrites_;
+  HashMap<uint32_t, std::vector<Hash128>> kept_by_;  // by storage: calls that may have kept it
+  HashMap<StringId, Hash128> ranks_;                 // process groups by uid
+  // key: cell, index, storage, geometry
+  std::map<std::tuple<uint32_t, int64_t, uint32_t, Hash128>, uint32_t> elements_of_;
   std::vector<NodeId> inputs_;
-  HashMap<uint32_t, uint32_t> shared_inputs_, shared_attributes_;  // storages by the number that shapes give them
+  HashMap<uint32_t, uint32_t> shared_inputs_, shared_attributes_;  // by number in shapes
   HashMap<StringId, const Attribute*> attributes_by_name_;
   HashMap<StringId, uint32_t> attributes_;
   HashMap<uint32_t, NamedObject> attributes_begin_;  // by object
@@ -1814,33 +1837,34 @@ class Execution {
   HashMap<StringId, const Constant*> constants_;
 
   Hash128 generator_, world_, mode_, gradient_mode_, any_group_;
-  HashMap<Hash128, std::pair<Hash128, Hash128>, Hash128Hash> offloaded_;  // content to data and geometry
+  // content -> data, geometry
+  HashMap<Hash128, std::pair<Hash128, Hash128>, Hash128Hash> offloaded_;
   std::map<Hash128, std::vector<Hash128>> collectives_, issued_all_, message_calls_;
   std::map<Hash128, uint64_t> messages_;  // by group: sends and receives so far
   HashSet<Hash128, Hash128Hash> issued_;
   Numbering storage_numbers_, object_numbers_;
-  HashMap<uint32_t, std::pair<uint32_t, uint32_t>> first_of_group_;  // place among end values, object
+  HashMap<uint32_t, std::pair<uint32_t, uint32_t>> first_of_group_;  // end value's place, object
   HashMap<uint32_t, uint32_t> first_sharing_;  // by group of storages: the number of the first one
   uint32_t num_end_values_ = 0;
   bool numbers_all_ = true;
   ExecutionEnd out_;
 
-  // Of the call at hand:
+  // The current call:
   KeyWords words_;
   size_t num_argument_words_ = 0;
   std::vector<uint32_t> given_, argument_, results_, written_, filled_;
   HashMap<uint32_t, uint32_t> numbers_;
   std::vector<Cell> made_cells_;
   ViewFact unknown_;
-  const IdMap<NodeId, bool> doubtful_;  // results whose recorded strides are no fact
+  const IdMap<NodeId, bool> doubtful_;  // results whose recorded strides are not facts
   ValueShape recorded_, result_shape_;
   std::optional<Hash128> geometry_name_;
   const CallRule* rule_ = nullptr;
-  GroupKey group_;  // of a collective
+  GroupKey group_;  // the collective's
   bool is_schema_call_ = false;
   bool gradients_are_off_ = false;
   bool lacks_fact_ = false;
-  bool is_impossible_ = false;  // the view that was last calculated raises
+  bool is_impossible_ = false;  // the view calculated last raises
   bool sees_storage_ = false;
   uint64_t node_uid_ = 0;
 };
@@ -1864,7 +1888,7 @@ Hash128 ExecutionEnd::key() const {
   add_key(words, output_structure);
   add_end(words, outputs);
   add_end(words, inputs);
-  // One that nobody changed is as it was, whether it is read or not.
+  // An unchanged attribute has its initial value, with or without readers.
   std::vector<EndValue> changed;
   for (const EndValue& value : attributes) {
     if (!value.is_changed) continue;

@@ -66,7 +66,8 @@ void VersionedGroups::join(uint32_t a, uint32_t b) {
   groups_[top].size += groups_[other].size;
   if (one.count == 0) groups_[top].version = two;
   if (one.count != 0 && two.count != 0) {
-    // Whichever is the larger, the name is the same. Nobody knew it: it counts more than either.
+    // The name is the same whichever group is larger. No member knows this version, so it counts
+    // more changes than either.
     const Hash128 left = one.changes.key(), right = two.changes.key();
     const auto [first, second] = std::minmax(left, right);
     groups_[top].version = {

@@ -9,25 +9,30 @@
 
 namespace fxopt {
 
-// Things that may be one and the same, in groups: what is done to one may be done to any other of its group, so that it
-// gives all others another name. What never joined another takes no memory. Near O(1) for each call.
+// Groups of things that may be the same thing. A change of one may be a change of any other member
+// of its group, so it gives all others a new name. A thing that never joined another takes no
+// memory. Nearly O(1) per call.
 class VersionedGroups {
  public:
-  // That two may be one changes neither.
+  // Records that two things may be the same. Changes neither.
   void join(uint32_t a, uint32_t b);
-  // Something was done to `member`; `by` names what. Of the member itself the caller knows it.
+  // Records a change of `member`, named `by`. The caller knows the new state of `member` itself.
   void change(uint32_t member, const Hash128& by);
-  // What was done to others that may be this one after its own last change, in its order; zero: nothing. What was done
-  // before is not part of it: something that nobody reads may have joined earlier, in one of two graphs.
+  // Returns a name for the changes of possible aliases since the last own change of `member`, in
+  // their order. Zero: none. Earlier changes do not count: in one of two graphs, a dead value may
+  // have joined the group earlier.
   Hash128 changed_by_others(uint32_t member);
-  // Something that holds of all of the group; and all of that. Zero: nothing.
+  // mark() adds a name that holds for the whole group. marks() returns one name for all such names.
+  // Zero: none.
   void mark(uint32_t member, const Hash128& name);
   Hash128 marks(uint32_t member);
-  // A number that those share which may be one, good until the next join; 0: it never joined another.
+  // Returns a number common to all members of the group, valid until the next join. 0: never
+  // joined.
   uint32_t group_of(uint32_t member);
 
  private:
-  // The changes as a polynomial, the last its constant term: those since another version are what is left without it.
+  // The changes as the coefficients of a polynomial, with the latest as the constant term. The
+  // changes since an earlier version are the remainder after removing that version.
   struct Version {
     SymInt changes;
     size_t count = 0;
@@ -35,7 +40,7 @@ class VersionedGroups {
   };
   struct Member {
     uint32_t group = 0;
-    Version known;  // the one up to which nothing is unsure
+    Version known;  // the version up to which its state is known
   };
   struct Group {
     uint32_t parent = 0;
@@ -56,7 +61,7 @@ class VersionedGroups {
       places_;  // by member: 1 + its place among members_; 0, or beyond the end: it never joined another
   std::vector<Member> members_;
   std::vector<Group> groups_;
-  std::vector<SymInt> powers_;  // of what the polynomials are in
+  std::vector<SymInt> powers_;  // powers of the polynomials' variable
 };
 
 }  // namespace fxopt

@@ -12,7 +12,7 @@ Hash128 geometry_key(const Geometry& geometry) {
   add_key(words, geometry.rest);
   for (size_t i = 0; i < geometry.rank(); ++i) {
     add_integer(words, geometry.sizes[i]);
-    // Nobody steps along a dimension of one element.
+    // No operator steps along a dimension of one element.
     add_integer(words, geometry.sizes[i].is(1) || i >= geometry.strides.size() ? SymInt(0) : geometry.strides[i]);
   }
   add_integer(words, geometry.offset);
@@ -72,7 +72,7 @@ GeometryId ModuleKeys::look_up(const Tensor& tensor) {
   if (known.has_value()) {
     id = geometries_->add(*known);
   } else {
-    // Sizes or strides are not recorded: what is, tells two apart.
+    // Sizes or strides are missing. The recorded rest distinguishes two tensors.
     std::vector<uint64_t> words = {static_cast<uint64_t>(tensor.dtype), static_cast<uint64_t>(tensor.layout)};
     add_key(words, text(tensor.device));
     add_key(words, text(tensor.subclass));

@@ -13,11 +13,12 @@
 #include "ir/values/geometry.h"
 #include "ir/values/sym_int.h"
 
-// Names of 128 bits for what the prover compares: two things of one name are the same thing, in one module or in two.
+// 128-bit names for everything that the prover compares. Equal names mean the same thing, in one
+// module or across two.
 
 namespace fxopt {
 
-// What a key begins with, so that keys of different kinds differ.
+// The first word of a key. Keys of different kinds differ.
 enum class KeyKind : uint8_t {
   kText,
   kGeometry,
@@ -57,10 +58,10 @@ enum class KeyKind : uint8_t {
   kSummed,
 };
 
-// A word that begins what is named, with up to 56 bits more.
+// Returns the first word of a key, with up to 56 bits of detail.
 constexpr uint64_t key_tag(KeyKind kind, uint64_t detail = 0) { return static_cast<uint64_t>(kind) | detail << 8U; }
 
-// The key of words. O(words).
+// Returns the key of words. O(words).
 Hash128 make_key(std::span<const uint64_t> words);
 template <size_t count>
 Hash128 make_key(KeyKind kind, const uint64_t (&words)[count]) {
@@ -74,7 +75,7 @@ inline void add_key(std::vector<uint64_t>& words, const Hash128& key) {
   words.push_back(key.low);
 }
 
-// Words that a key is made of, one by one: as fast to fill as an array.
+// The words of a key, added one by one. As fast to fill as an array.
 class KeyWords {
  public:
   void clear() { size_ = 0; }
@@ -87,7 +88,7 @@ class KeyWords {
     words_[size_++] = key.high;
     words_[size_++] = key.low;
   }
-  // Takes words away that were added last.
+  // Removes the words after the first `size`.
   void cut(size_t size) { size_ = size; }
   size_t size() const { return size_; }
   std::span<uint64_t> all() { return std::span(words_).first(size_); }
@@ -99,19 +100,21 @@ class KeyWords {
   size_t size_ = 0;
 };
 
-// Geometries by number, each once. What no calculation shows has a number, too, and no Geometry.
+// Geometries by number, each once. A geometry that cannot be calculated has a number but no
+// Geometry.
 using GeometryId = Id<struct GeometryTag>;
 
 class GeometryTable {
  public:
   GeometryId add(const Geometry& geometry);
-  // One that is known by its name alone; what was learned of it, where something was.
+  // Adds a geometry that is known only by its name. Returns the geometry learned for it, if any.
   GeometryId add_unknown(const Hash128& name);
-  // From the next add_unknown() on, `unknown` is `known`. False where that was learned before.
+  // Makes later calls of add_unknown() return `known` for `unknown`. Returns false if one was
+  // learned before.
   bool learn(GeometryId unknown, GeometryId known) { return learned_.emplace(unknown, known).second; }
 
   const Hash128& key(GeometryId id) const { return keys_[id.index()]; }
-  // Null where it is known by name alone. Until the next add().
+  // Returns null if the geometry is known only by name. Valid until the next add.
   const Geometry* find(GeometryId id) const {
     const std::optional<Geometry>& known = known_[id.index()];
     return known.has_value() ? &*known : nullptr;
@@ -124,7 +127,7 @@ class GeometryTable {
   std::vector<std::optional<Geometry>> known_;
 };
 
-// Keys of what the tables of one module hold, each made once. Follows the module as they grow.
+// Keys for the tables of one module, each made once. Follows the module as it grows.
 class ModuleKeys {
  public:
   ModuleKeys(const Module& module, GeometryTable& geometries)
@@ -132,7 +135,7 @@ class ModuleKeys {
 
   Hash128 text(StringId id);
   SymInt integer(ExprId id) { return integers_.of(id); }
-  // Of a tensor as recorded. O(1), but for the first of its kind.
+  // Returns the geometry of a tensor as recorded. O(1), except for the first of its kind.
   GeometryId geometry(const Tensor& tensor) {
     const size_t place = (tensor.sizes.index() * 31 + tensor.strides.index()) % kRecent;
     Recorded& recent = recent_[place];
@@ -147,7 +150,7 @@ class ModuleKeys {
   };
   static constexpr size_t kRecent = 256;
 
-  // Whether two recorded tensors of one module are written alike, storage and gradient aside.
+  // Whether two recorded tensors of one module are equal, ignoring storage and gradient.
   static bool same_record(const Tensor& a, const Tensor& b) {
     return a.sizes == b.sizes && a.strides == b.strides && a.dtype == b.dtype && a.layout == b.layout &&
            a.conjugate == b.conjugate && a.negative == b.negative && a.offset == b.offset && a.device == b.device &&
@@ -160,7 +163,7 @@ class ModuleKeys {
   SymInts integers_;
   std::vector<std::optional<Hash128>> texts_;  // by string
   HashMap<uint64_t, std::vector<Recorded>> recorded_;
-  std::vector<Recorded> recent_ = std::vector<Recorded>(kRecent);  // by sizes and strides, the last that were asked for
+  std::vector<Recorded> recent_ = std::vector<Recorded>(kRecent);  // cache, by sizes and strides
 };
 
 }  // namespace fxopt

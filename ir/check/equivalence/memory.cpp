@@ -90,14 +90,15 @@ void NamedMemory::write_all(uint32_t storage, const Hash128& call, uint64_t plac
   const Hash128 old = all_of(storage);
   const Hash128 content = write_key(call, place);
   race(storage, content);
-  // What the call is given does not name all pieces.
+  // The name of the call does not cover all pieces.
   settle(storage, storages_[storage].pieces == 0
                       ? content
                       : make_key(KeyKind::kWrite, {content.high, content.low, old.high, old.low}));
   note_change(storage, storages_[storage].content);
 }
 
-// Which one of those that may be one: by what made it, and by what it may be.
+// Identifies the changed one among possible aliases by its maker and by the storages that it may
+// be.
 void NamedMemory::note_change(uint32_t storage, const Hash128& content) {
   if (storage_groups_.group_of(storage) == 0) return;
   const NamedStorage& item = storages_[storage];
@@ -133,7 +134,7 @@ void NamedMemory::move(uint32_t object, uint32_t storage, const Hash128& call) {
 }
 
 void NamedMemory::add_reader(uint32_t storage, uint32_t filled) {
-  const uint32_t real = real_storage(storage);
+  const uint32_t real = holder_of(storage);
   if (!std::exchange(storages_[real].is_listed, true)) read_.push_back(real);
   readers_.push_back({filled, storages_[real].readers});
   storages_[real].readers = static_cast<uint32_t>(readers_.size());
@@ -141,7 +142,7 @@ void NamedMemory::add_reader(uint32_t storage, uint32_t filled) {
 
 void NamedMemory::join_storages(uint32_t a, uint32_t b) {
   if (a == b) return;
-  // Two that one call made twice are told apart by the order in which others may be them.
+  // If one call made several storages, the order in which others may be them distinguishes them.
   NamedStorage& older = storages_[std::min(a, b)];
   if (!std::exchange(older.is_numbered, true)) older.number = num_tied_[older.made]++;
   NamedStorage& newer = storages_[std::max(a, b)];
@@ -151,12 +152,12 @@ void NamedMemory::join_storages(uint32_t a, uint32_t b) {
   storage_groups_.join(a, b);
   for (const uint32_t each : {a, b}) {
     if (storages_[each].is_renamed) storage_groups_.mark(each, storages_[each].made);
-    // What is being filled may be the other one.
+    // A storage that is being filled may be the other one.
     if (storages_[each].is_pending) storage_groups_.change(each, all_of(each));
   }
 }
 
-Hash128 NamedMemory::true_storage(uint32_t storage) {
+Hash128 NamedMemory::holder_key(uint32_t storage) {
   if (!has_renamed_) return Hash128();
   const Hash128 marks = storage_groups_.marks(storage);
   if (!storages_[storage].is_renamed && marks == Hash128()) return Hash128();
@@ -166,7 +167,7 @@ Hash128 NamedMemory::true_storage(uint32_t storage) {
 
 bool NamedMemory::may_share(uint32_t a, uint32_t b) {
   const uint32_t first = objects_[a].storage, second = objects_[b].storage;
-  if (real_storage(first) == real_storage(second)) return true;
+  if (holder_of(first) == holder_of(second)) return true;
   const uint32_t group = storage_groups_.group_of(first);
   return group != 0 && group == storage_groups_.group_of(second);
 }
@@ -181,7 +182,7 @@ void NamedMemory::end_filling(uint32_t storage, const Hash128& content) {
   storage_groups_.change(storage, content);
 }
 
-// What they fill is unsure from here on. Those that have ended are dropped.
+// Makes the storages that they fill uncertain from here on. Drops readers that have finished.
 void NamedMemory::race_with_readers(uint32_t real, const Hash128& write) {
   uint32_t* link = &storages_[real].readers;
   while (*link != 0) {
@@ -198,11 +199,11 @@ void NamedMemory::race_with_readers(uint32_t real, const Hash128& write) {
 }
 
 void NamedMemory::race(uint32_t storage, const Hash128& write) {
-  const uint32_t real = real_storage(storage);
+  const uint32_t real = holder_of(storage);
   race_with_readers(real, write);
   const uint32_t group = storage_groups_.group_of(storage);
   if (group == 0) return;
-  // They may read it under another name.
+  // Readers may use it under another name.
   std::erase_if(read_, [this](uint32_t other) {
     NamedStorage& item = storages_[other];
     item.is_listed = item.readers != 0;

@@ -13,19 +13,19 @@
 
 namespace fxopt {
 
-// A leaf of what a node yields, or a container of cells.
+// A leaf of a node's value, or a container of cells.
 struct Cell {
   enum class Kind : uint8_t { kTensor, kPlain, kContainer };
   Kind kind = Kind::kPlain;
   bool is_dict = false;
-  bool is_whole = false;  // kTensor of which nothing is known: it may hold others
+  bool is_whole = false;  // kTensor without any recorded fact: it may hold others
   uint32_t first = 0;     // kTensor: object, kPlain: integer, kContainer: cell
   uint32_t count = 0;     // kContainer
-  uint32_t names = 0;     // kContainer that is a dict: the first of its names
+  uint32_t names = 0;     // kContainer that is a dict: the first of its keys
 };
 
-// What the nodes of one graph yield when it is run on names. Several nodes may yield one cell. Cells are known by dense
-// numbers; references to them are good until the next one is added.
+// The values of a graph's nodes under symbolic execution. Several nodes may share a cell. Cells
+// have dense numbers. References to them are valid until the next one is added.
 class NamedValues {
  public:
   static constexpr uint32_t kNone = ~uint32_t{0};
@@ -43,7 +43,7 @@ class NamedValues {
   static Cell tensor(uint32_t object) { return {Cell::Kind::kTensor, false, false, object, 0, 0}; }
   static Cell whole(uint32_t object) { return {Cell::Kind::kTensor, false, true, object, 0, 0}; }
   Cell integer(const SymInt& integer);
-  // A copy of the parts. `names`: of a dict.
+  // Copies the parts. `names`: the keys of a dict.
   Cell list(std::span<const Cell> parts);
   Cell dict(std::span<const Cell> parts, std::span<const Hash128> names);
 
@@ -53,26 +53,26 @@ class NamedValues {
   }
   const Hash128& name(const Cell& dict, size_t part) const { return names_[dict.names + part]; }
 
-  // -- of nodes
+  // -- nodes
   uint32_t place(NodeId node) const { return by_node_[node.index()]; }
-  // Null where the node yields nothing yet.
+  // Returns null if the node has no value yet.
   const Cell* find(NodeId node) const { return place(node) == kNone ? nullptr : &cells_[place(node)]; }
   const Cell* find_tensor(NodeId node) const {
     const Cell* cell = find(node);
     return cell != nullptr && cell->kind == Cell::Kind::kTensor ? cell : nullptr;
   }
   void give(NodeId node, const Cell& cell) { by_node_[node.index()] = add(cell); }
-  void give_place(NodeId node, uint32_t cell) { by_node_[node.index()] = cell; }
+  void set_cell(NodeId node, uint32_t cell) { by_node_[node.index()] = cell; }
 
-  // -- what is asked of them
-  // Adds the objects of the tensors in it, in order. O(cells).
+  // -- queries
+  // Appends the objects of all tensors in it, in order. O(cells).
   void collect_objects(const Cell& cell, std::vector<uint32_t>& out) const;
   void collect_objects(const Arg& arg, std::vector<uint32_t>& out) const;
-  // The integer that it is; nothing where it is something else.
+  // Returns the integer value, or nothing if it is something else.
   std::optional<SymInt> integer_of(NodeId node) const;
   std::optional<SymInt> integer_of(const Arg& arg, ModuleKeys& keys) const;
-  // What `container[key]` is, as Python has it: the place of a part; the cells of a slice. Nothing where `key` does not
-  // say. O(names) in a dict, O(parts) of a slice.
+  // Return `container[key]` as Python does: the place of an element, or the cells of a slice.
+  // Return nothing if `key` does not determine it. O(names) in a dict, O(parts) of a slice.
   std::optional<uint32_t> element(const Cell& container, const Arg& key, ModuleKeys& keys) const;
   std::optional<std::vector<Cell>> slice(const Cell& container, const Arg& key) const;
 
@@ -80,7 +80,7 @@ class NamedValues {
   const Graph& graph_;
   std::vector<Cell> cells_;
   std::vector<SymInt> integers_;
-  std::vector<Hash128> names_;     // of parts of dicts
+  std::vector<Hash128> names_;     // keys of dicts
   std::vector<uint32_t> by_node_;  // its cell
 };
 

@@ -1,4 +1,5 @@
-// Everything that bodies.inc names, but gemm.h, which each device has for itself; and the table of a device.
+// Everything that bodies.inc names, except gemm.h, of which each device has its own; and the table
+// of a device.
 #pragma once
 
 #include "runtime/ops/kernels/copy.h"
@@ -10,11 +11,11 @@
 namespace fxopt::kernels {
 namespace {
 
-// What FX_BODY's `types` stand for: bits by FxCompute.
+// The `types` of FX_BODY: a bit for each FxCompute.
 constexpr uint32_t types_of_real = 1u << FX_COMPUTE_FLOAT | 1u << FX_COMPUTE_DOUBLE;
 constexpr uint32_t types_of_all = types_of_real | 1u << FX_COMPUTE_INT64;
 
-// A body's functions as a table has them.
+// A body's functions in the form of a table.
 template <int64_t (*units)(const FxCall&, uint32_t)>
 int64_t units_by(const FxCall* call, uint32_t phase) {
   return units(*call, phase);
@@ -33,7 +34,7 @@ constexpr bool is_before(const char* a, const char* b) {
   return *a < *b;
 }
 
-// Kernels by name, as tables are searched.
+// Kernels sorted by name, for table search.
 template <int count>
 struct SortedKernels {
   FxKernel kernels[count] = {};

@@ -1,4 +1,4 @@
-// Elements moved or converted, and numbers written. Bodies: copy, cat, slice_backward, fill, iota.
+// Moves or converts elements, and writes numbers. Bodies: copy, cat, slice_backward, fill, iota.
 #pragma once
 
 #include "runtime/ops/kernels/tile.h"
@@ -14,7 +14,7 @@ FX_FN void copy_tile(const Lanes& lanes, const FxView& to, const FxView& from, i
   store_tile(lanes, to, unit * kTile, n, x);
 }
 
-// Views: for each operand the part of the result that it fills, then the operands.
+// Views: for each operand, the slice of the result that it fills; then the operands.
 FX_FN int64_t cat_units(const FxCall& call, uint32_t) {
   int64_t units = 0;
   for (uint32_t i = 0; i < call.num_operands; ++i) units += num_tiles(num_elements(call.views[i]));
@@ -37,7 +37,7 @@ FX_FN void fill_tile(const Lanes& lanes, const FxView& to, T x, int64_t unit) {
   store_tile(lanes, to, unit * kTile, tile_size(num_elements(to), unit), all);
 }
 
-// Views: the result, the part of it that the operand fills, the operand. Zeros first.
+// Views: the result, the slice of it that the operand fills, the operand. Phase 0 writes zeros.
 FX_FN int64_t slice_backward_units(const FxCall& call, uint32_t phase) {
   return num_tiles(num_elements(call.views[phase]));
 }

@@ -1,16 +1,18 @@
-// What bodies of kernels may use on every device: no library, no memory of their own, no state. Compiled by g++ and clang for the CPU,
-// by nvcc for GPUs, and by g++ for the emulation of a GPU. Compile with -ffp-contract=off or --fmad=false: a product that is to be
-// rounded together with a sum says fma().
+// Building blocks for kernel bodies on every device: no library, no memory of their own, no state.
+// Compiled by g++ and clang for the CPU, by nvcc for GPUs, and by g++ for the emulation of a GPU.
+// Compile with -ffp-contract=off or --fmad=false: a product to be rounded together with a sum uses
+// fma().
 //
-// All of it has internal linkage: objects for several instruction sets are linked into one program, and a function that the linker
-// took from the wrong one would fault on a machine without that set.
+// Everything has internal linkage. Objects for several instruction sets are linked into one
+// program; a function that the linker took from the wrong object would fault on a machine without
+// that set.
 #pragma once
 
 #include <stdint.h>
 
 #if defined(__CUDACC__)
 #define FX_FN [[maybe_unused]] __device__ inline
-#define FX_UNROLL _Pragma("unroll")  // so that small arrays are registers
+#define FX_UNROLL _Pragma("unroll")  // keeps small arrays in registers
 #else
 #define FX_FN [[maybe_unused]] inline
 #define FX_UNROLL
@@ -19,12 +21,13 @@
 namespace fxopt::kernels {
 namespace {
 
-// Who shares the work of one unit: a core of a CPU alone, or the threads of a GPU's block (runtime/cuda/lanes.h). Lane l of n has the
-// elements l, l + n, l + 2 n, ... of whatever is split. Lanes come in warps of kWarp, which exchange numbers without a barrier.
+// The workers of one unit: one core of a CPU, or the threads of a GPU's block
+// (runtime/cuda/lanes.h). Split data is dealt out: lane l of n has elements l, l + n, l + 2 n, ...
+// Lanes form warps of kWarp, which exchange numbers without a barrier.
 constexpr int kWarp = 32;
 struct OneLane {
   static constexpr bool kIsOne = true;
-  static constexpr int kTileLanes = 1;  // that share a tile of elements
+  static constexpr int kTileLanes = 1;  // lanes that share a tile of elements
   FX_FN static constexpr int lane() { return 0; }
   FX_FN static constexpr int count() { return 1; }
   FX_FN static constexpr OneLane warp() { return {}; }
@@ -62,7 +65,7 @@ FX_FN bool is_nan(T x) {
   return x != x;
 }
 
-// Integers wrap around, as PyTorch's do: in C++ an overflow of signed ones is undefined.
+// Integers wrap around, as in PyTorch: signed overflow is undefined in C++.
 FX_FN int64_t add(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }

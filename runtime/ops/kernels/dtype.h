@@ -1,6 +1,8 @@
-// Elements in memory to and from the type that a body computes in: float for float8 to float32, double for float64, int64_t for integers
-// and bools. Conversions are PyTorch's (c10/util/TypeCast.h, BFloat16.h, Half.h): to the nearest, ties to even; a NaN stays one; a bool is
-// "not 0"; integers wrap. A real beyond int64, which has no defined value there, becomes its smallest number.
+// Converts elements in memory from and to the type in which a body computes: float for float8 to
+// float32, double for float64, int64_t for integers and bools. Conversions are PyTorch's
+// (c10/util/TypeCast.h, BFloat16.h, Half.h): to the nearest, ties to even. A NaN stays a NaN, a
+// bool is "not 0", integers wrap. A real beyond int64, undefined in PyTorch, becomes the smallest
+// int64.
 #pragma once
 
 #include "runtime/abi/kernel.h"
@@ -9,7 +11,7 @@
 namespace fxopt::kernels {
 namespace {
 
-// Numbers of the graph file's DType. runtime/ops/bind.cpp holds them to that.
+// The numbers of the graph file's DType. runtime/ops/bind.cpp checks that they agree.
 enum ElementType : uint8_t {
   kU8 = 1,
   kI8 = 2,
@@ -34,7 +36,8 @@ FX_FN uint16_t float_to_bf16(float x) {
 FX_FN float f16_to_float(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
   const uint32_t rest = static_cast<uint32_t>(half & 0x7fffu) << 13;
-  // Exponents are 112 apart. Numbers below 2^-14 are put right by subtracting 2^-14 once; infinities and NaNs have no exponent left.
+  // Exponents are 112 apart. Subtracting 2^-14 once corrects numbers below 2^-14. Infinities and
+  // NaNs get the largest exponent.
   const uint32_t normal = rest + (112u << 23);
   const float small = bits_to<float>(rest + (113u << 23)) - bits_to<float>(113u << 23);
   const uint32_t exponent = half & 0x7c00u;
@@ -48,9 +51,9 @@ FX_FN uint16_t float_to_f16(float x) {
   const uint32_t sign = (bits >> 16) & 0x8000u;
   const uint32_t rest = bits & 0x7fffffffu;
   uint32_t half;
-  if (rest >= 0x47800000u) {  // 65536 and more, infinity, NaN
+  if (rest >= 0x47800000u) {  // 65536 and above, infinity, NaN
     half = rest > 0x7f800000u ? 0x7e00u : 0x7c00u;
-  } else if (rest < 0x38800000u) {  // below 2^-14: adding 0.5 leaves multiples of 2^-24 in the last bits
+  } else if (rest < 0x38800000u) {  // below 2^-14: adding 0.5 rounds to multiples of 2^-24
     half = bits_to<uint32_t>(bits_to<float>(rest) + 0.5f) - 0x3f000000u;
   } else {
     half = (rest - (112u << 23) + 0xfffu + ((rest >> 13) & 1u)) >> 13;
@@ -58,7 +61,8 @@ FX_FN uint16_t float_to_f16(float x) {
   return static_cast<uint16_t>(rest > 0x7f800000u ? half : sign | half);
 }
 
-// Which NaN an operation gives depends on the processor, on the order of operands, and on what a compiler has folded: one is stored.
+// The NaN of an operation depends on the processor, the order of operands, and constant folding;
+// one NaN is stored.
 FX_FN float canonical(float x) { return is_nan(x) ? bits_to<float>(uint32_t{0x7fc00000u}) : x; }
 FX_FN double canonical(double x) { return is_nan(x) ? bits_to<double>(uint64_t{0x7ff8000000000000u}) : x; }
 
@@ -85,7 +89,7 @@ FX_FN T number_as(const FxNumber& number) {
   return number.kind == FX_NUMBER_REAL ? Convert<T>::from(number.real) : Convert<T>::from(number.integer);
 }
 
-// The switch stands outside of the loop: one loop for each stored type, which compilers vectorize.
+// The switch is outside of the loop: one loop for each stored type, which compilers vectorize.
 template <class T>
 FX_FN void load_run(uint8_t type, const void* data, int64_t first, int64_t stride, int64_t n, T* out) {
 #define FX_LOAD(Stored, expression)                                \

@@ -1,5 +1,5 @@
-// By index: embedding, its gradient, and the negative log likelihood. An index beyond its dimension is an error of the call and reads
-// nothing.
+// Operators by index: embedding, its gradient, and the negative log likelihood. An index beyond its
+// dimension is an error of the call and reads nothing.
 #pragma once
 
 #include "runtime/ops/kernels/reduce.h"
@@ -19,7 +19,7 @@ FX_FN void fail(const FxCall& call, int64_t element, FxErrorCode code) {
 #endif
 }
 
-// Index `element` of a view; -1 and an error where it is not in [0, bound).
+// Returns index `element` of a view, or -1 with an error if it is not in [0, bound).
 FX_FN int64_t load_index(const FxCall& call, const FxView& indices, int64_t element, int64_t bound) {
   const int64_t index = load_one<int64_t>(indices, offset_of(indices, element));
   if (index >= 0 && index < bound) return index;
@@ -52,8 +52,9 @@ FX_FN void gather_rows_unit(const Lanes& lanes, const FxCall& call, int64_t unit
 
 // Views: the result [V, D]; g [indices..., D], indices. params: the padding row.
 //
-// Phase 0: zeros. Phase 1: a unit has kColumns columns of the result; it adds rows of g in the order of their indices, so that no thread
-// meets another's sums. In the type that bodies compute in: where the result is narrower, in the workspace, which phase 2 stores.
+// Phase 0 writes zeros. Phase 1: a unit has kColumns columns of the result and adds rows of g in
+// the order of their indices, so that threads share no sums. Sums are in the type in which bodies
+// compute. If the result is narrower, they are in the workspace, and phase 2 stores them.
 FX_FN bool adds_in_result(const FxCall& call) {
   const uint8_t type = call.views[0].dtype;
   return (type == kF32 && call.compute == FX_COMPUTE_FLOAT) || (type == kF64 && call.compute == FX_COMPUTE_DOUBLE);
@@ -68,7 +69,7 @@ FX_FN int64_t add_rows_workspace(const FxCall& call) {
 constexpr uint32_t most_of_add_rows_lanes = kTileLanes;
 FX_FN uint32_t add_rows_lanes(const FxCall&, uint32_t phase) { return phase == 1 ? kColumns : kTileLanes; }
 
-// Where sums are: element (v, c) lies at v stride + c step.
+// The memory of sums: element (v, c) is at v stride + c step.
 template <class T>
 struct RowSums {
   T* data;
@@ -113,8 +114,8 @@ FX_FN void add_rows_unit(const Lanes& lanes, const FxCall& call, uint32_t phase,
   }
 }
 
-// Views: the loss, the sum of weights; x [N, C], target [N], weight [C] or 1. params: reduction (0 none, 1 mean, 2 sum), the ignored
-// class. One unit: the terms of a batch are few.
+// Views: the loss, the sum of weights; x [N, C], target [N], weight [C] or 1. params: reduction (0
+// none, 1 mean, 2 sum), the ignored class. One unit: a batch has few terms.
 FX_FN int64_t one_unit(const FxCall&, uint32_t) { return 1; }
 constexpr uint32_t most_of_nll_loss_lanes = kMostFoldLanes;
 FX_FN uint32_t nll_loss_lanes(const FxCall& call, uint32_t) { return fold_lanes(call.views[2].size[0]); }
@@ -159,9 +160,10 @@ FX_FN void nll_loss_unit(const Lanes& lanes, const FxCall& call) {
   store_one(call.views[1], 0, weight);
 }
 
-// Views: the result [N, C]; g, target [N], weight [C] or 1, the sum of weights. params: as above. A unit has one row.
+// Views: the result [N, C]; g, target [N], weight [C] or 1, the sum of weights. params: as above. A
+// unit has one row.
 FX_FN int64_t nll_loss_backward_units(const FxCall& call, uint32_t) { return call.views[0].size[0]; }
-// The gradient of row `unit` at its class; the class is -1 where the row has none.
+// Returns the gradient of row `unit` at its class; the class is -1 if the row has none.
 template <class T>
 FX_FN T nll_gradient(const FxCall& call, int64_t unit, int64_t& c) {
   const FxView& g = call.views[1];

@@ -1,10 +1,11 @@
-// Transcendental functions, by IEEE operations and fma() alone: libraries give other bits on other machines. Each is computed in the type
-// of its argument; float ones are good to 2 units in the last place, double ones to 2 as well (tests/runtime/math_test.cpp
-// holds them to the C library's of a wider type).
+// Transcendental functions from IEEE operations and fma() alone: libraries give different bits on
+// different machines. Each computes in the type of its argument. Both float and double functions
+// are accurate to 2 units in the last place (tests/runtime/math_test.cpp compares them with the C
+// library's functions of a wider type).
 //
-// Methods are the textbook ones: exponentials reduce by multiples of log 2 in two parts and sum a Taylor polynomial on
-// [-log 2 / 2, log 2 / 2]; logarithms take out the exponent and sum the series of 2 atanh((m - 1) / (m + 1)) for m in
-// [sqrt 1/2, sqrt 2].
+// The methods are standard. Exponentials reduce by multiples of log 2 in two parts and sum a Taylor
+// polynomial on [-log 2 / 2, log 2 / 2]. Logarithms extract the exponent and sum the series of 2
+// atanh((m - 1) / (m + 1)) for m in [sqrt 1/2, sqrt 2].
 #pragma once
 
 #include "runtime/ops/kernels/device.h"
@@ -20,10 +21,10 @@ struct Float<float> {
   using Int = int32_t;
   static constexpr int kMantissa = 23, kBias = 127, kMinExponent = -126;
   static constexpr float kLog2e = 1.44269504088896341f;
-  static constexpr float kLn2High = 0.693145751953125f;             // 16 bits: multiples of it are exact
+  static constexpr float kLn2High = 0.693145751953125f;             // 16 bits: multiples are exact
   static constexpr float kLn2Low = 1.42860682030941723212e-6f;      // log 2 - kLn2High
   static constexpr float kExpMax = 88.7228391f, kExpMin = -104.0f;  // beyond: infinity, 0
-  static constexpr float kRound = 12582912.0f;                      // 1.5 2^23: adding it rounds to an integer
+  static constexpr float kRound = 12582912.0f;                      // 1.5 2^23: adding it rounds to integers
   static constexpr int kExpTerms = 7;                               // r^2 / 2! to r^8 / 8!
   static constexpr int kLogTerms = 5;                               // s^3 / 3 to s^11 / 11
 };
@@ -41,7 +42,7 @@ struct Float<double> {
   static constexpr int kLogTerms = 11;
 };
 
-// 1 / n! of Taylor's series, rounded once.
+// Inverse factorials for the Taylor series, rounded once.
 template <class T>
 struct InverseFactorials {
   T of[16] = {};
@@ -85,14 +86,15 @@ FX_FN T infinity() {
   return power_of_2<T>(Float<T>::kBias) * T(2);
 }
 
-// Bounds stand first in larger() and smaller(): a NaN becomes one of them before it is made an integer.
+// The bound is the first operand of larger() and smaller(): a NaN becomes a bound before its
+// conversion to integer.
 template <class T>
 FX_FN T exponential(T x) {
   using F = Float<T>;
   using Int = typename F::Int;
   T r;
   const Int k = static_cast<Int>(reduce_by_log_2(smaller(F::kExpMax, larger(F::kExpMin, x)), r));
-  const Int half = k / 2;  // in two steps: 2^k alone may be no normal number
+  const Int half = k / 2;  // in two steps: 2^k alone may not be a normal number
   const T e = (T(1) + exp_minus_1_reduced(r)) * power_of_2<T>(half) * power_of_2<T>(k - half);
   return is_nan(x) ? x : x < F::kExpMin ? T(0) : x > F::kExpMax ? infinity<T>() : e;
 }
@@ -109,7 +111,7 @@ FX_FN T exponential_minus_1(T x) {
   return is_nan(x) ? x : x > T(60) ? exponential(x) : e;
 }
 
-// Of a positive number that is finite; numbers below the normal ones too.
+// log x of a positive finite number, subnormal numbers included.
 template <class T>
 FX_FN T log_of_positive(T x) {
   using F = Float<T>;
@@ -117,7 +119,7 @@ FX_FN T log_of_positive(T x) {
   using Int = typename F::Int;
   const bool is_small = x < power_of_2<T>(F::kMinExponent);
   const T scaled = is_small ? x * power_of_2<T>(F::kMantissa + 1) : x;
-  // The exponent of x / sqrt(1/2): the mantissa that is left lies in [sqrt 1/2, sqrt 2].
+  // The exponent of x / sqrt(1/2): the remaining mantissa is in [sqrt 1/2, sqrt 2].
   constexpr Bits kHalfRoot = sizeof(T) == 4 ? static_cast<Bits>(0x3f3504f3u) : static_cast<Bits>(0x3fe6a09e667f3bcdull);
   const Bits shifted = bits_to<Bits>(scaled) - kHalfRoot;
   const Int e = static_cast<Int>(shifted) >> F::kMantissa;
@@ -140,7 +142,8 @@ FX_FN T logarithm(T x) {
   return is_nan(x) || x == infinity<T>() ? x : x > T(0) ? ordinary : not_positive;
 }
 
-// For small |x| Lambert's continued fraction, nine levels deep, as x - x P(x^2) / Q(x^2); else 1 - 2 / (e^2x + 1).
+// For small |x|, Lambert's continued fraction, nine levels deep, as x - x P(x^2) / Q(x^2); else 1 -
+// 2 / (e^2x + 1).
 template <class T>
 FX_FN T hyperbolic_tangent(T x) {
   constexpr T kScale = T(34459425);
@@ -157,7 +160,7 @@ FX_FN T hyperbolic_tangent(T x) {
   return is_nan(x) || x == T(0) ? x : x < T(0) ? -t : t;
 }
 
-// log x of a positive finite double as a sum of two doubles, good to about 2^-62.
+// log x of a positive finite double as a sum of two doubles, accurate to about 2^-62.
 FX_FN double log_in_two(double x, double& low) {
   using F = Float<double>;
   const bool is_small = x < power_of_2<double>(F::kMinExponent);
@@ -195,7 +198,7 @@ FX_FN double log_in_two(double x, double& low) {
   return result;
 }
 
-// |x|^y of a finite x that is not 0 and a finite y.
+// |x|^y for a finite nonzero x and a finite y.
 FX_FN double power_of_size(double x, double y) {
   double low;
   const double high = log_in_two(x < 0 ? -x : x, low);
@@ -205,13 +208,13 @@ FX_FN double power_of_size(double x, double y) {
   return rest == rest && e < infinity<double>() ? fma(e, rest, e) : e;
 }
 
-constexpr double kAllWhole = 9007199254740992.0;  // 2^53: reals from here on are whole and even
+constexpr double kAllWhole = 9007199254740992.0;  // 2^53: all reals from here on are whole and even
 FX_FN bool is_whole(double y) {
   return y >= kAllWhole || y <= -kAllWhole || static_cast<double>(static_cast<int64_t>(y)) == y;
 }
 FX_FN bool is_odd(double y) { return y < kAllWhole && y > -kAllWhole && static_cast<int64_t>(y) % 2 != 0; }
 
-// PyTorch's pow: C's, but for the roots, which are square roots: -0 and -infinity have theirs.
+// PyTorch's pow: C's pow except for roots, which are square roots: -0 and -infinity follow sqrt.
 FX_FN double power(double x, double y) {
   if (y == 2) return x * x;
   if (y == 3) return x * x * x;
@@ -237,7 +240,7 @@ FX_FN float power(float x, float y) {
   return static_cast<float>(power(static_cast<double>(x), static_cast<double>(y)));
 }
 
-// By squaring; a negative exponent gives the whole part of 1 / x^|y|.
+// By squaring. A negative exponent gives the integer part of 1 / x^|y|.
 FX_FN int64_t power(int64_t x, int64_t y) {
   if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 != 0 ? -1 : 1) : 0;
   int64_t product = 1;

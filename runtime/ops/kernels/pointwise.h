@@ -1,5 +1,5 @@
-// One element of the result from one of each operand. A new operator of this family is a struct here, a line in bodies.inc and a row
-// in ops/rows.cpp.
+// Computes one element of the result from one element of each operand. A new operator of this
+// family is a struct here, a line in bodies.inc and a row in ops/rows.cpp.
 #pragma once
 
 #include "runtime/ops/kernels/math.h"
@@ -75,7 +75,8 @@ struct MaskedScale {
   }
 };
 
-// x^p. Small whole exponents are products, which every other way is compared with; 0 gives 1 even for NaN, as IEEE's pow.
+// x^p. Small whole exponents are products, the reference for every other method. 0 gives 1 even for
+// NaN, as IEEE pow.
 struct Power {
   static constexpr int kOperands = 2;
   template <class T>

@@ -1,5 +1,6 @@
-// Random numbers by counter: Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers, as easy as 1, 2, 3; SC 2011). Element i
-// of a draw has word i % 4 of counter (i / 4, slot) under key `seed`, whatever computes it.
+// Random numbers by counter: Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers,
+// as easy as 1, 2, 3; SC 2011). Element i of a draw has word i % 4 of counter (i / 4, slot) under
+// key `seed` on every device.
 #pragma once
 
 #include "runtime/ops/kernels/tile.h"
@@ -29,7 +30,8 @@ FX_FN void philox(uint64_t seed, uint64_t high, uint64_t low, uint32_t* out) {
 // In [0, 1): multiples of 2^-24.
 FX_FN float uniform_of(uint32_t word) { return static_cast<float>(word >> 8) * 5.9604644775390625e-8f; }
 
-// Views: the result, the mask; x, and where it was drawn elsewhere the mask. params: p, whether it is training. x mask / (1 - p); the mask is false for a share p.
+// Views: the result, the mask; x, and the mask if it was drawn elsewhere. params: p, whether it is
+// training. The result is x mask / (1 - p). The mask is false for a share p of the elements.
 template <class T, class Lanes>
 FX_FN void dropout_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   T x[kOwnOf<Lanes>], mask[kOwnOf<Lanes>];

@@ -1,9 +1,10 @@
 // Sums and other folds in one order for all devices (ops/README.md, "The order of sums").
 //
-// Of n numbers: number i belongs to chunk i / kChunk, and in its chunk to fold lane i % 32. A fold lane folds its numbers in order,
-// beginning with the identity. Fold lanes are folded in halves: l with l + 16, then l + 8, 4, 2, 1. The results of chunks are
-// n / kChunk numbers, which are folded in the same way, until one is left. A core computes it with vectors of 32, a warp with one fold
-// lane for each of its lanes, a block of many warps with a chunk for each warp.
+// For n numbers: number i belongs to chunk i / kChunk and, within it, to fold lane i % 32. A fold
+// lane folds its numbers in order, starting with the identity. Fold lanes are folded in halves: l
+// with l + 16, then l + 8, 4, 2, 1. The n / kChunk results of chunks are folded in the same way
+// until one is left. A core uses vectors of 32, a warp one fold lane for each of its lanes, a block
+// of many warps a chunk for each warp.
 #pragma once
 
 #include "runtime/ops/kernels/math.h"
@@ -14,7 +15,7 @@ namespace {
 
 constexpr int kFoldLanes = 32;
 constexpr int64_t kChunk = 4096;
-constexpr int kFoldLevels = 4;  // kChunk^4 numbers are more than any memory has
+constexpr int kFoldLevels = 4;  // kChunk^4 numbers exceed any memory
 static_assert(kFoldLanes == kWarp && kChunk % kTile == 0 && kTile % kFoldLanes == 0);
 
 struct SumFold {
@@ -28,7 +29,7 @@ struct SumFold {
   }
 };
 
-// A NaN stays.
+// A NaN stays NaN.
 struct MaxFold {
   template <class T>
   FX_FN static T identity() {
@@ -44,7 +45,8 @@ struct MaxFold {
   }
 };
 
-// The numbers of the fold lanes: all of them in one core, one each in the lanes of a warp. fold() gives the result to every lane.
+// The numbers of the fold lanes: one core has them all, or each lane of a warp has one. fold()
+// returns the result in every lane.
 template <class Fold, class T, bool kIsOne>
 struct FoldLanes {
   T own[kFoldLanes];
@@ -87,14 +89,14 @@ struct FoldLanes<Fold, T, false> {
   }
 };
 
-// The fold of numbers that come one chunk after the other, each known to all lanes of a warp.
+// The fold of numbers that arrive chunk by chunk, each known to all lanes of a warp.
 template <class Fold, class T, class Warp>
 class ChunkFold {
  public:
   FX_FN explicit ChunkFold(const Warp& warp = {}) : warp_(warp) {
     for (int level = 0; level < kFoldLevels; ++level) reset(level);
   }
-  // The result of the next chunk.
+  // Adds the result of the next chunk.
   FX_FN void add_chunk(T x) {
     for (int level = 0;; ++level) {
       lanes_[level].add_to(warp_, static_cast<int>(count_[level] % kFoldLanes), x);
@@ -103,7 +105,7 @@ class ChunkFold {
       reset(level);
     }
   }
-  // The fold of all, of which there is at least one.
+  // Returns the fold of all chunks. At least one must have been added.
   FX_FN T result() {
     int top = 0;
     for (int level = 0; level < kFoldLevels; ++level) top = count_[level] > 0 ? level : top;
@@ -125,7 +127,8 @@ class ChunkFold {
   int64_t count_[kFoldLevels];
 };
 
-// The fold of numbers [begin, end) of one chunk by one warp, given to all of its lanes.
+// Folds numbers [begin, end) of one chunk with one warp and returns the result in each of its
+// lanes.
 template <class Fold, class T, class Warp, class Load>
 FX_FN T fold_chunk(const Warp& warp, int64_t begin, int64_t end, const Load& load) {
   FoldLanes<Fold, T, Warp::kIsOne> lanes;
@@ -152,8 +155,8 @@ FX_FN T fold_chunk(const Warp& warp, int64_t begin, int64_t end, const Load& loa
   return lanes.fold(warp);
 }
 
-// The fold of n numbers, given to all lanes. load(begin, count, out) computes numbers [begin, begin + count), at most kPiece of them. All
-// lanes of the block must call it.
+// Folds n numbers and returns the result in every lane. load(begin, count, out) computes numbers
+// [begin, begin + count), at most kPiece. All lanes of the block must call it.
 template <class Fold, class T, class Lanes, class Load>
 FX_FN T fold_all(const Lanes& lanes, int64_t n, const Load& load) {
   const auto warp = lanes.warp();
@@ -174,14 +177,15 @@ FX_FN T fold_all(const Lanes& lanes, int64_t n, const Load& load) {
   }
   return chunks.result();
 }
-// How many lanes fold n numbers.
+// The number of lanes that fold n numbers.
 constexpr uint32_t kMostFoldLanes = 8 * kWarp;
 FX_FN uint32_t fold_lanes(int64_t n) {
   return static_cast<uint32_t>(smaller<int64_t>(kMostFoldLanes, kWarp * larger<int64_t>(1, num_tiles(n, kChunk))));
 }
 
-// The folds of n rows of `width` numbers, column by column: result(column, fold) is called once for each. load(row, first, count, out)
-// computes the numbers of a row in `count` columns from `first` on. With lanes, kColumnWarps warps of them.
+// Folds n rows of `width` numbers, column by column: result(column, fold) is called once for each.
+// load(row, first, count, out) computes the numbers of a row in `count` columns from `first` on.
+// With lanes, it uses kColumnWarps warps.
 constexpr int kColumns = 64, kColumnWarps = 16;
 constexpr uint32_t kColumnLanes = kWarp * kColumnWarps;
 template <class Fold, class T, class Load, class Visit>
@@ -216,7 +220,8 @@ FX_FN void fold_columns(const OneLane& lanes, int64_t n, int width, const Load& 
   for (int c = 0; c < width; ++c) result(c, chunks[c].result());
   (void)lanes;
 }
-// Each warp has kPerWarp fold lanes, for each of its lanes a column. Then it has kPerWarp columns, a fold lane for each of its lanes.
+// Each warp first has kPerWarp fold lanes, with a column for each of its lanes. Then it has
+// kPerWarp columns, with a fold lane for each of its lanes.
 template <class Fold, class T, class Lanes, class Load, class Visit>
 FX_FN void fold_columns(const Lanes& lanes, int64_t n, int width, const Load& load, const Visit& result) {
   constexpr int kPerWarp = kFoldLanes / kColumnWarps;
@@ -256,7 +261,7 @@ FX_FN void fold_columns(const Lanes& lanes, int64_t n, int width, const Load& lo
   }
 }
 
-// A view of rank r as one of its first r - inner dimensions and one of the others.
+// Splits a view of rank r into a view of its first r - inner dimensions and a view of the rest.
 FX_FN void split_view(const FxView& view, int inner, FxView& outer, FxView& rest) {
   outer = rest = view;
   outer.rank = static_cast<uint8_t>(view.rank - inner);
@@ -267,13 +272,16 @@ FX_FN void split_view(const FxView& view, int inner, FxView& outer, FxView& rest
   }
 }
 
-// Views of a reduction: the result, over the dimensions that stay; the operand, over these and then over params[0] reduced ones.
+// Views of a reduction: the result, over the kept dimensions; the operand, over these and then over
+// params[0] reduced dimensions.
 //
-// Phase 0: a unit has a tile of kColumns results and one chunk of the reduced elements. Phase 1, where there are several chunks:
-// a tile of results. Partial results lie in the workspace, those of a chunk together.
+// Phase 0: a unit has a tile of kColumns results and one chunk of the reduced elements. Phase 1, if
+// there are several chunks: a tile of results. Partial results are in the workspace, those of a
+// chunk together.
 struct ReductionSizes {
   int64_t results, elements, tiles, chunks;
-  bool is_by_row;  // the elements of a result lie together, and there are too few results to take them side by side
+  // a result's elements are contiguous, and results are too few to compute side by side
+  bool is_by_row;
 };
 FX_FN ReductionSizes reduction_sizes(const FxCall& call) {
   FxView outer, inner;
@@ -292,7 +300,7 @@ FX_FN int64_t reduction_units(const FxCall& call, uint32_t phase) {
   const ReductionSizes sizes = reduction_sizes(call);
   return phase == 0 ? sizes.tiles * sizes.chunks : sizes.chunks > 1 ? sizes.tiles : 0;
 }
-// Partial results are in the type that the body computes in.
+// Partial results have the type in which the body computes.
 FX_FN int64_t reduction_workspace(const FxCall& call) {
   const ReductionSizes sizes = reduction_sizes(call);
   return sizes.chunks > 1 ? sizes.chunks * sizes.results * (call.compute == FX_COMPUTE_FLOAT ? 4 : 8) : 0;

@@ -1,4 +1,5 @@
-// Softmax and norms: a unit has one row, the elements of the last params[0] dimensions of each view. Sums are those of reduce.h.
+// Softmax and norms: a unit has one row, the elements of the last params[0] dimensions of each
+// view. Sums follow reduce.h.
 #pragma once
 
 #include "runtime/ops/kernels/reduce.h"
@@ -72,7 +73,7 @@ FX_FN void softmax_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   });
 }
 
-// Of y: y (g - sum(g y)), or g - exp(y) sum(g).
+// With y as the operand: y (g - sum(g y)), or g - exp(y) sum(g).
 template <class T, bool kIsLog, class Lanes>
 FX_FN void softmax_backward_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const int inner = row_rank(call);
@@ -95,7 +96,8 @@ FX_FN void softmax_backward_unit(const Lanes& lanes, const FxCall& call, int64_t
   });
 }
 
-// Views: y, mean, rstd; x, weight, bias. params: dimensions of a row, eps. y = (x - mean) rstd w + b.
+// Views: y, mean, rstd; x, weight, bias. params: dimensions of a row, eps. y = (x - mean) rstd w +
+// b.
 template <class T, class Lanes>
 FX_FN void layer_norm_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const int inner = row_rank(call);
@@ -125,10 +127,11 @@ FX_FN void layer_norm_unit(const Lanes& lanes, const FxCall& call, int64_t unit)
   if (rstds.data != nullptr) store_one(rstds, offset_of(rstds, unit), rstd);
 }
 
-// Views: dx, dw, db, of which some are not asked for (no data); g, x, mean, rstd, weight. params: dimensions of a row.
+// Views: dx, dw, db, some of which may be unrequested (no data); g, x, mean, rstd, weight. params:
+// dimensions of a row.
 //
-// Phase 0, a row each: dx = rstd (g w - mean(g w) - h mean(g w h)), h = (x - mean) rstd. Phase 1, kColumns elements of a row each:
-// dw = sum(g h) and db = sum(g) over all rows.
+// Phase 0, a row in each unit: dx = rstd (g w - mean(g w) - h mean(g w h)), h = (x - mean) rstd.
+// Phase 1, kColumns elements of a row in each unit: dw = sum(g h) and db = sum(g) over all rows.
 FX_FN int64_t layer_norm_backward_units(const FxCall& call, uint32_t phase) {
   const FxView& g = call.views[3];
   const int inner = row_rank(call);

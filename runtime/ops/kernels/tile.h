@@ -1,4 +1,4 @@
-// Walks over strided elements: a unit has a tile of them, in the order of their linear index.
+// Loops over strided elements: a unit has a tile of elements, in the order of their linear index.
 #pragma once
 
 #include "runtime/abi/kernel.h"
@@ -9,7 +9,7 @@ namespace fxopt::kernels {
 namespace {
 
 constexpr int kTile = 1024;      // elements of a unit
-constexpr int kTileLanes = 256;  // that share a tile, on a device with lanes
+constexpr int kTileLanes = 256;  // lanes that share a tile, on a device with lanes
 
 FX_FN int64_t num_elements(const FxView& view) {
   int64_t count = 1;
@@ -28,7 +28,8 @@ FX_FN int64_t offset_of(const FxView& view, int64_t linear) {
   return view.rank == 0 ? 0 : offset + linear * view.stride[0];
 }
 
-// Calls visit(at, offset, length) for the pieces of elements [begin, begin + n) that lie a stride apart.
+// Calls visit(at, offset, length) for the runs of elements [begin, begin + n) with a constant
+// stride.
 template <class Visit>
 FX_FN void for_each_run(const FxView& view, int64_t begin, int64_t n, const Visit& visit) {
   if (view.rank == 0) {
@@ -58,7 +59,7 @@ FX_FN void for_each_run(const FxView& view, int64_t begin, int64_t n, const Visi
   }
 }
 
-// visit(i, k) for the elements of a tile of n that this lane has: element i is the k-th of its kOwnOf.
+// Calls visit(i, k) for this lane's elements of a tile of n: element i is the k-th of its kOwnOf.
 template <class Lanes>
 constexpr int kOwnOf = kTile / Lanes::kTileLanes;
 template <class Lanes, class Visit>
@@ -74,7 +75,7 @@ FX_FN void for_each_own(const Lanes& lanes, int n, const Visit& visit) {
   }
 }
 
-// Elements [begin, begin + n) of a view, n at most kTile: those of this lane, one after the other.
+// Loads this lane's elements of [begin, begin + n) of a view in sequence; n is at most kTile.
 template <class T, class Lanes>
 FX_FN void load_tile(const Lanes& lanes, const FxView& view, int64_t begin, int n, T* out) {
   if (view.is_number) {
@@ -102,7 +103,8 @@ FX_FN void store_tile(const Lanes& lanes, const FxView& view, int64_t begin, int
   }
 }
 
-// Elements [begin, begin + n) of a view whose first element lies `offset` elements further on. With several lanes, n is 1.
+// Loads elements [begin, begin + n) of a view whose first element is `offset` elements further on.
+// With several lanes, n is 1.
 template <class T, class Lanes>
 FX_FN void load_piece(const Lanes&, const FxView& view, int64_t offset, int64_t begin, int64_t n, T* out) {
   if (view.is_number) {
@@ -130,8 +132,8 @@ FX_FN void store_piece(const Lanes&, const FxView& view, int64_t offset, int64_t
   }
 }
 
-// Calls visit(begin, count) for the pieces of [0, n) that this lane has: tiles for one lane, single elements for several. A piece has at
-// most kPiece elements.
+// Calls visit(begin, count) for this lane's pieces of [0, n): tiles for one lane, single elements
+// for several lanes. A piece has at most kPiece elements.
 template <class Lanes>
 constexpr int kPiece = Lanes::kIsOne ? kTile : 1;
 template <class Lanes, class Visit>
@@ -145,7 +147,8 @@ FX_FN void for_each_piece(const Lanes& lanes, int64_t n, const Visit& visit) {
 }
 
 FX_FN int64_t result_tiles(const FxCall& call, uint32_t) { return num_tiles(num_elements(call.views[0])); }
-// How many lanes share a unit, on a device that has lanes; most_of_... is the most that the function gives.
+// The number of lanes that share a unit, on a device with lanes; most_of_... is the function's
+// maximum.
 constexpr uint32_t most_of_tile_lanes = kTileLanes;
 FX_FN uint32_t tile_lanes(const FxCall&, uint32_t) { return kTileLanes; }
 FX_FN int64_t no_workspace(const FxCall&) { return 0; }
@@ -154,7 +157,7 @@ FX_FN int tile_size(int64_t elements, int64_t unit) {
   return static_cast<int>(smaller<int64_t>(elements - unit * kTile, kTile));
 }
 
-// The numbers of a call, in the type that its body computes in.
+// The numbers of a call, in the type in which its body computes.
 template <class T>
 struct Params {
   const FxNumber* numbers;

@@ -25,7 +25,11 @@ INFERRING = "mode=inference"
 # end of the range.
 NUMBERS = {
     "int": (["0", "1", "2", "3", "4", "8"], ["1500", "-1", "2147483648", "9223372036854775807", "9223372036854775808"]),
-    "bytes": (["0", "1", "16", "64", "100", "256", "1KiB", "200MiB"], ["-1", "0.5", "1.5KiB", "7EiB", "16EiB", "1e3", "-0"]),
+    "bytes": (
+        ["0", "1B", "16B", "64B", "100B", "256B", "1KiB", "200MiB"],
+        ["-1", "1", "0.5B", "1.5KiB", "7EiB", "16EiB", "1e3B", "-0"],
+    ),
+    "share": (["0", "0.05", "5%", "0.5", "100%", "-1", "10"], ["-0.0", "1e-300", "1e300", "inf", "nan", "%", "5 %"]),
     "float": (["0", "0.05", "0.5", "1", "-1", "10"], ["-0.0", "1e-300", "1e300", "inf", "nan", "-5e-324"]),
 }  # fmt: skip
 BEYOND = 0.12  # share of numbers from the second list
@@ -196,7 +200,7 @@ def _value(dice: Dice, option: dict, graph_module: GraphModule) -> str | None:
             return dice.choice(option["choices"])
         case "enum list":
             return ",".join(choice for choice in option["choices"] if dice.chance(0.7)) or option["choices"][0]
-        case "int" | "bytes" | "float":
+        case "int" | "bytes" | "float" | "share":
             return dice.choice(NUMBERS[option["type"]][dice.chance(BEYOND)])
         case "pattern list":
             return ",".join(_pattern(dice, graph_module) for _ in range(dice.randint(1, 3)))

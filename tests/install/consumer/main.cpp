@@ -1,4 +1,4 @@
-// consumer IN PIPELINE: runs passes over a graph file and prints how many nodes are left.
+// consumer IN PIPELINE: runs passes over a graph file and prints the number of nodes left.
 
 #include <cstdio>
 #include <memory>

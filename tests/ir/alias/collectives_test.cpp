@@ -1,4 +1,4 @@
-// What collectives move, and on which group.
+// The payload and the group of collectives.
 
 #include "ir/alias/collectives.h"
 
@@ -85,7 +85,7 @@ graph @main {
   CHECK(module->text(rows[1].key.uid) == "8");
   CHECK(rows[1].moved_bytes() == 64);
   CHECK(rows[1].mesh_dims.empty());
-  CHECK(rows[2].group == nullptr);  // the file does not list "9"
+  CHECK(rows[2].group == nullptr);  // the file lists no "9"
   CHECK(rows[2].input_bytes() == 64);
   CHECK(rows[2].collectives[0].unknown_moved == 1);
 }

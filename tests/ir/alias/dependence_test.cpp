@@ -1,5 +1,5 @@
-// What each node must follow, case by case: what is just inside a rule and what is just outside. That permitted orders
-// compute the same is asked of PyTorch by scripts/peers/orders.py.
+// The dependences of each node, case by case: just inside and just outside each rule.
+// scripts/peers/orders.py checks with PyTorch that permitted orders compute the same.
 
 #include "ir/alias/dependence.h"
 
@@ -23,7 +23,7 @@ NodeId node_named(const Graph& graph, std::string_view name) {
   return node;
 }
 
-// "b: a storage, c mode; d: b control": what is not a value, of the nodes that have any.
+// "b: a storage, c mode; d: b control": dependences other than values, for nodes that have any.
 std::string beside_values(const std::string& body) {
   const std::unique_ptr<Module> module = parse("graph @g {\n" + body + "}\n");
   ModuleFacts facts(*module);
@@ -155,7 +155,8 @@ TEST_CASE("dependence: the ends of a graph stay", "[dependence]") {
                   InternalError);
 }
 
-// A single move by the definition: the order with it must have every node after all that it follows.
+// Checks a single move by the definition: in the new order every node must follow all its
+// dependences.
 bool may_move(const Graph& graph, const DependenceMap& dependences, NodeId node, NodeId before) {
   std::vector<NodeId> order;
   for (const NodeId each : graph.nodes()) {
@@ -181,7 +182,7 @@ TEST_CASE("dependence: a move is permitted when the order with it is, on random 
       INFO("seed " << seed << ": " << graph.name_of(node) << " before " << graph.name_of(before));
       const bool may = dependences.can_move(node, before);
       const bool is_end = graph[node].kind == NodeKind::kPlaceholder || graph[node].kind == NodeKind::kOutput;
-      CHECK(may == (!is_end && may_move(graph, dependences, node, before)));  // ends do not move, not even harmlessly
+      CHECK(may == (!is_end && may_move(graph, dependences, node, before)));  // ends never move, not even harmlessly
       ++(may ? permitted : refused);
       if (may) graph.move_before(node, before);  // the map holds in every permitted order
     }

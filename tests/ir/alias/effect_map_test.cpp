@@ -1,4 +1,5 @@
-// Effects of calls that run graphs: what those do counts, however deep, and looking into them once is enough.
+// Effects of calls that run graphs: effects of the subgraphs count at any depth, and each subgraph
+// is visited only once.
 
 #include "ir/alias/effect_map.h"
 
@@ -13,7 +14,7 @@
 namespace fxopt {
 namespace {
 
-// @main runs @outer twice; @outer runs @inner by an attribute, and that does `inner`.
+// @main runs @outer twice; @outer runs @inner through an attribute, and @inner runs `inner`.
 std::string nested(const std::string& inner) {
   return "graph @main {\n  %x: f32[4] = placeholder()\n  %a: (f32[4],) = higher_order.wrap(@outer, %x)\n"
          "  %b: (f32[4],) = higher_order.wrap(@outer, %x)\n  return (%a, %b)\n}\n"
@@ -24,7 +25,8 @@ std::string nested(const std::string& inner) {
          inner + "\n  return (%y,)\n}\n";
 }
 
-// Of %a and %b of @main, by a map of its own and by a shared one that another graph has asked before.
+// The effects of %a and %b of @main, from a private map and from a shared map that was queried for
+// another graph before.
 Effect effects(const std::string& text) {
   const std::unique_ptr<Module> module = parse(text);
   const Graph& main = module->main();

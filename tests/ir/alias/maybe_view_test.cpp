@@ -1,4 +1,5 @@
-// Ops that copy only where they must: what the file says decides, else what the two tensors prove.
+// Ops that copy only if they must: the file decides if it records storages, else the geometry of
+// the two tensors.
 #include <memory>
 #include <string>
 
@@ -15,7 +16,7 @@ std::string name(Sharing sharing) {
   return sharing == Sharing::kSame ? "same" : sharing == Sharing::kMaybe ? "maybe" : "never";
 }
 
-// How the storages of %a and %b relate in a graph of these lines.
+// The relation of the storages of %a and %b in a graph of these lines.
 std::string sharing(const std::string& lines, const std::string& header = "") {
   INFO(lines);
   Result<std::unique_ptr<Module>> module = parse_text(header + "graph @main {\n" + lines + "return %b }", "test");

@@ -78,7 +78,7 @@ TEST_CASE("regions: inputs that may be results of regions have memory of their o
   const BufferId p = buffer_of(regions->main(), apart, "p"), q = buffer_of(regions->main(), apart, "q");
   CHECK(p != q);
   CHECK(apart.alias_class(p) == apart.alias_class(q));
-  CHECK(buffer_of(regions->main(), apart, "w") == buffer_of(regions->main(), apart, "v"));  // the caller's own say so
+  CHECK(buffer_of(regions->main(), apart, "w") == buffer_of(regions->main(), apart, "v"));  // both in the caller
   const std::unique_ptr<Module> plain = parse(with("", "", ""));
   const StorageMap one(plain->main());
   CHECK(buffer_of(plain->main(), one, "p") == buffer_of(plain->main(), one, "q"));

@@ -8,7 +8,8 @@
 namespace fxopt {
 namespace {
 
-// Bytes of the storage of the last call's tensor, measured in PyTorch 2.15 on a CPU: scripts/peers/layouts.py.
+// Bytes of the storage of the last call's tensor `index`. The expected values were measured in
+// PyTorch 2.15 on a CPU: scripts/peers/layouts.py.
 std::optional<int64_t> last_bytes(const std::string& lines, size_t index = 0) {
   const std::unique_ptr<Module> module = parse("graph @main {\n%x: f32[64, 512] = placeholder()\n" + lines + "\n}");
   const StorageMap storages(module->main());

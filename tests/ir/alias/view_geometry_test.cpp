@@ -1,4 +1,4 @@
-// What views show, from their arguments alone: just inside and just outside of what PyTorch allows.
+// Geometry of views from their arguments alone: just inside and just outside PyTorch's rules.
 #include "ir/alias/view_geometry.h"
 
 #include <optional>
@@ -22,7 +22,7 @@ std::string list(const std::vector<SymInt>& items) {
   return "[" + out + "]";
 }
 
-// The outcome, then sizes, strides and offset of each tensor that `%b = call` gives of `%a`.
+// The outcome, then sizes, strides and offset of each result tensor of `%b = call` applied to `%a`.
 std::string shown(const std::string& tensor, const std::string& call, const std::string& header = "",
                   const std::string& nodes = "") {
   const std::string text =
@@ -173,7 +173,7 @@ TEST_CASE("symbolic integers: equal polynomials are equal, others are not", "[sy
   CHECK_FALSE(of("2 * (s0 // 2)") == of("s0"));
   CHECK(of("7 // -2").is(-4));
   CHECK(SymInt(INT64_MAX) * SymInt(2) == SymInt(2) * SymInt(INT64_MAX));
-  // 2^63 - 1 and 3 have one residue by 2^61 - 1.
+  // 2^63 - 1 and 3 have the same residue modulo 2^61 - 1.
   CHECK_FALSE(SymInt(INT64_MAX) == SymInt(3));
   CHECK(SymInt(-1) + SymInt(1) == SymInt(0));
 }

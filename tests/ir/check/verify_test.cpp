@@ -2,9 +2,9 @@
 //
 //   # error: FX0402 part of the message
 //
-// (several times for several diagnostics): on a node's line for the node, on a graph's line or a record inside it for
-// the graph, on any other line for the module. What verify() says must be exactly that. What no text can say is built
-// here by hand.
+// (repeated for several diagnostics). On a node's line it is about the node, on a graph's line or a
+// record inside it about the graph, on any other line about the module. verify() must report
+// exactly these. Errors that text cannot express are built here by hand.
 
 #include "ir/check/verify.h"
 
@@ -77,7 +77,7 @@ std::string show(const std::vector<Error>& errors) {
   return out;
 }
 
-// Every expectation takes one diagnostic away; what is left over on either side is wrong.
+// Each expectation consumes one diagnostic; a leftover on either side is a failure.
 void check_case(const std::string& text, const std::string& name) {
   const Result<std::unique_ptr<Module>> module = parse_text(text, name);
   if (!module.ok()) FAIL(format_error(module.error()));

@@ -1,4 +1,4 @@
-// What calls cost, and what their seconds rest on.
+// Costs of calls, and the basis of their seconds.
 #include "ir/cost/costs.h"
 
 #include "cli/device.h"
@@ -96,14 +96,14 @@ TEST_CASE("costs: what was measured counts for the same node, and for calls that
       {"main", {{h100.uid("m"), "aten.mm.default", types, 2e-4}, {4000, "aten.mm.default", types, 4e-4}}}};
   CHECK(h100.of("m").seconds == 2e-4);
   CHECK(basis_of(h100.of("m")) == CostBasis::kMeasured);
-  CHECK(h100.of("n").seconds == Approx(3e-4));  // the mean of those that are alike
+  CHECK(h100.of("n").seconds == Approx(3e-4));  // the mean of the matching calls
   CHECK(h100.of("n").flops == int64_t{2} << 30);
   CHECK(basis_of(h100.of("s")) == CostBasis::kRoofline);
 
   h100.measurement.graphs = {
       {"other", {{h100.uid("m"), "aten.mm.default", types, 2e-4}, {4000, "aten.mm.default", types, 4e-4}}}};
   CHECK(h100.of("m").seconds == Approx(3e-4));  // uids are those of another graph
-  // Another size, another stride, another operator: not this call.
+  // Another size, another stride, another operator: no match.
   for (const MeasuredCall& call :
        {MeasuredCall{h100.uid("m"), "aten.mm.default", "f32[1024,1024], f32[1024,1024] -> f32[1024,1024]", 1},
         MeasuredCall{h100.uid("m"), "aten.mm.default", "f32[8,8], f32[8,8]:1,8 -> f32[8,8]", 1},

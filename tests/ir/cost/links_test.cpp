@@ -1,4 +1,4 @@
-// How long collectives take: by a device's formulas, and scaled to what was measured.
+// The duration of collectives: by a device's formulas, and scaled to measurements.
 #include "ir/cost/links.h"
 
 #include <numeric>
@@ -26,7 +26,8 @@ TEST_CASE("links: the shape of a group follows from its ranks") {
   CHECK(group_shape({5}, 8) == GroupShape{1, 1, 1});
 }
 
-// The latencies of a ring of 16 ranks on two nodes are NCCL's: base, hops inside of a node, hops between nodes.
+// The latencies of a ring of 16 ranks on two nodes are NCCL's: base, hops inside a node, hops
+// between nodes.
 TEST_CASE("links: latencies are those of NCCL's tuning table") {
   const std::unique_ptr<DeviceProfile> h100 = device("h100");
   const LinkModel links(*h100);
@@ -37,9 +38,9 @@ TEST_CASE("links: latencies are those of NCCL's tuning table") {
   CHECK(microseconds(CollectiveKind::kAllGather, 16) == Approx(23.3).epsilon(0.01));  // LL: 6.6 + 14 * 1 + 2.7
   CHECK(microseconds(CollectiveKind::kAllReduce, 16) ==
         Approx(25.2).epsilon(0.01));  // the tree: 6.8 + 2 * (7 * 0.6 + 5)
-  // Large ones go by the bandwidth: 15 parts of 64 MiB at 345 GB/s, 70 us of Simple.
+  // Bandwidth dominates large ones: 15 chunks of 64 MiB at 345 GB/s, 70 us of Simple.
   CHECK(microseconds(CollectiveKind::kAllGather, 64 << 20) == Approx(15.0 * (64 << 20) / 345e3 + 70).epsilon(0.001));
-  // One rank a node has one adapter.
+  // With one rank per node there is one adapter.
   CHECK(links.seconds(CollectiveKind::kAllGather, {2, 2, 1}, 1 << 30)->seconds ==
         Approx((1 << 30) / 50e9).epsilon(0.01));
 }
@@ -76,15 +77,16 @@ TEST_CASE("links: measured runs count between their sizes, and scale the formula
   links.add_sample(CollectiveKind::kAllGather, one, 1 << 20, 50e-6);
   links.add_sample(CollectiveKind::kAllGather, one, 1 << 24, 800e-6);
   CHECK(seconds(1 << 20) == 50e-6);
-  CHECK(seconds(1 << 22) == Approx(200e-6));  // the middle of both, by logarithms
+  CHECK(seconds(1 << 22) == Approx(200e-6));  // the geometric mean of both
   const double factor = 50e-6 / told.seconds(CollectiveKind::kAllGather, one, 1 << 20)->seconds;
   CHECK(seconds(1 << 10) == Approx(factor * told.seconds(CollectiveKind::kAllGather, one, 1 << 10)->seconds));
-  CHECK(seconds(1 << 10) > 5e-6);  // the latency stays
+  CHECK(seconds(1 << 10) > 5e-6);  // the latency remains
   CHECK(seconds(1 << 26) > 2 * 800e-6);
   CHECK(links.seconds(CollectiveKind::kAllGather, one, 1 << 22)->is_measured);
-  CHECK_FALSE(links.seconds(CollectiveKind::kAllGather, {16, 2, 8}, 1 << 22)->is_measured);  // of another shape
+  CHECK_FALSE(links.seconds(CollectiveKind::kAllGather, {16, 2, 8}, 1 << 22)->is_measured);  // another shape
   CHECK_FALSE(links.seconds(CollectiveKind::kReduceScatter, one, 1 << 22)->is_measured);
-  // Of several of a size the middle one; a larger size never takes less than a smaller one.
+  // Among several samples of one size, the median counts. A larger size never takes less time than
+  // a smaller one.
   for (const double each : {90e-6, 70e-6, 10e-6}) links.add_sample(CollectiveKind::kAllGather, one, 1 << 18, each);
   CHECK(seconds(1 << 18) == 70e-6);
   CHECK(seconds(1 << 20) == 70e-6);

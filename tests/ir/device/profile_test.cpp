@@ -1,4 +1,4 @@
-// Device profiles: the grammar, the profiles that are built in.
+// Device profiles: the grammar and the built-in profiles.
 
 #include "ir/device/profile.h"
 
@@ -27,7 +27,7 @@ std::unique_ptr<DeviceProfile> good(std::vector<std::string> texts) {
   return std::move(*profile);
 }
 
-// The message and the line of what `text` is refused with.
+// The message and the line of the error for `text`.
 std::string refusal(const std::string& text) {
   const Result<std::unique_ptr<DeviceProfile>> profile = parse({text});
   if (profile.ok()) return "accepted";
@@ -87,7 +87,7 @@ temporary aten.mm.default a = with_copy(3, twice(5)) [source]
 temporary aten.mm.default b = Where(nothing(), 1 // nothing(), 9) [source]
 )"});
   CHECK(bytes_of(*profile, 0, "self.bytes", 100) == 6 + 20 + 100);
-  CHECK(bytes_of(*profile, 1) == 9);  // the branch that is not chosen has no value
+  CHECK(bytes_of(*profile, 1) == 9);  // the branch not taken has no value
 }
 
 TEST_CASE("device profile: a later text replaces what it says anew", "[device]") {
@@ -96,10 +96,10 @@ TEST_CASE("device profile: a later text replaces what it says anew", "[device]")
             "constant device.sms = 2\nworkspace aten.mm.default w = 5 [measured]\noutside context = 2 [source]\n"
             "workspace aten.mm.* w = 7 [source]"});
   CHECK(profile->constant("device.sms") == 2);
-  REQUIRE(profile->hidden.size() == 2);  // the exact overload's, replaced, and that of all overloads
+  REQUIRE(profile->hidden.size() == 2);  // a replaced row, and one for all overloads
   CHECK(bytes_of(*profile, 0) == 5);
   CHECK(profile->outside.size() == 1);
-  // The other way round the row for all takes the place of the one that stood for an overload.
+  // In reverse order, the row for all overloads replaces the row for one.
   const std::unique_ptr<DeviceProfile> all =
       good({"workspace aten.mm.default w = 1 [source]\nworkspace aten.mm.default v = 1 [source]",
             "workspace aten.mm.* w = 7 [source]"});
@@ -108,22 +108,22 @@ TEST_CASE("device profile: a later text replaces what it says anew", "[device]")
 }
 
 TEST_CASE("device profile: what is malformed is refused with its line", "[device]") {
-  CHECK(refusal("\nworkspce aten.mm.default w = 1 [source]") == "2: 'workspce' begins no statement");
+  CHECK(refusal("\nworkspce aten.mm.default w = 1 [source]") == "2: 'workspce' is not a known statement");
   CHECK(refusal("device") == "1: device has no name");
   CHECK(refusal("constant device.sms 132") == "1: '=' is missing");
-  CHECK(refusal("constant two words = 1") == "1: a name of one word goes before '='");
+  CHECK(refusal("constant two words = 1") == "1: the name before '=' must be one word");
   CHECK(refusal("constant a = b") == "1: constant 'a' has no value");
-  CHECK(refusal("constant a = 1 +").starts_with("1: '1 +' is no expression"));
-  CHECK(refusal("constant a = 1 [rumour]") == "1: '[rumour]' is no evidence");
+  CHECK(refusal("constant a = 1 +").starts_with("1: '1 +' is not an expression"));
+  CHECK(refusal("constant a = 1 [rumour]") == "1: '[rumour]' is not a kind of evidence");
   CHECK(refusal("constant a = 1\nconstant a = 2") == "2: 'constant a' is given twice");
-  CHECK(refusal("workspace aten.mm.default w = 1") == "1: what 'w' rests on is not said");
-  CHECK(refusal("workspace mm w = 1 [source]") == "1: 'mm' is no operator");
+  CHECK(refusal("workspace aten.mm.default w = 1") == "1: the evidence for 'w' is missing");
+  CHECK(refusal("workspace mm w = 1 [source]") == "1: 'mm' is not an operator");
   CHECK(refusal("workspace aten.mm.default w = [source]") == "1: 'w' has no value");
   CHECK(refusal("workspace aten.mm.default w = half(2) [source]") == "1: there is no function 'half'");
   CHECK(refusal("define half(x) = x // 2\nworkspace aten.mm.default w = half(2, 3) [source]") ==
         "2: 'half' is given 2 arguments");
   CHECK(refusal("define half = 2").starts_with("1: a definition is not of the form"));
-  CHECK(refusal("flops bf17 = 1") == "1: 'bf17' is no dtype");
+  CHECK(refusal("flops bf17 = 1") == "1: 'bf17' is not a dtype");
   CHECK(refusal("flops bf16 = 0") == "1: flops is '0'");
   CHECK(refusal("bandwidth = fast") == "1: bandwidth is 'fast'");
   CHECK(refusal("include ../other.device") == "1: '../other.device' is in another folder");
@@ -147,7 +147,7 @@ TEST_CASE("device profile: what never has a value is refused with its line, what
   CHECK(accepts("2 ** 62"));
   CHECK(refusal(row("CeilDiv(self.numel)")) == never("CeilDiv(self.numel)"));
   CHECK(refusal(row("Where(self.numel, 1)")) == never("Where(self.numel, 1)"));
-  CHECK(refusal(row("Where(0, 1 // 0, 9)")) == never("1 // 0"));  // a slip, in whichever branch
+  CHECK(refusal(row("Where(0, 1 // 0, 9)")) == never("1 // 0"));  // in either branch
   CHECK(refusal("constant a = 0\nconstant b = 8 // a") == "2: constant 'b' has no value");
   CHECK(refusal("constant a = 1\nconstant b = 8 // a") == "accepted");
   CHECK(refusal("\ndefine bad(x) = x // 0") == never("x // 0"));
@@ -164,12 +164,12 @@ TEST_CASE("device profile: what a definition makes of its arguments never has a 
   CHECK(refused("Where(0, per(4, 0), 1)") == "accepted");
   CHECK(refused("Where(self.numel, per(4, 0), 1)") == "accepted");
   CHECK(refused("Where(self.numel, per(4, 0), per(5, 0))").starts_with("2: "));
-  CHECK(refused("per(4, device.sms)") == "accepted");  // another text may say more
+  CHECK(refused("per(4, device.sms)") == "accepted");  // another text may set device.sms
   CHECK(refusal("define Max(x) = x") == "1: 'Max' is a function already");
   CHECK(refusal("define q(x, x) = x") == "1: 'q' has two parameters 'x'");
 }
 
-// Definitions f0, f1, ... of which each is made of the one before, in whose place stands f@.
+// Definitions f0, f1, ...: each is `body` with the definition before it in place of f@.
 std::string chain(size_t length, const std::string& body) {
   std::string text = "define f0(x) = x\n";
   for (size_t i = 1; i < length; ++i) {
@@ -235,7 +235,8 @@ TEST_CASE("device profile: each row built in is about an operator, and asks what
       size_t ops = 0;
       for (const Op* op : builtin_ops()) {
         if (!is_about(row, *op)) continue;
-        // Rows for every overload may be about arguments that out-variants and their kin spell otherwise.
+        // Rows for every overload may name arguments that out-variants and their kin spell
+        // differently.
         const std::string misfit = explain_misfit(*profile, row, *op);
         if (row.every_overload && !misfit.empty()) continue;
         ++ops;

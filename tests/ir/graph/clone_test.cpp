@@ -1,4 +1,5 @@
-// Module::clone(): a copy that prints the same bytes, numbers like the original and shares nothing with it.
+// Module::clone(): a copy that prints the same bytes, numbers like the original and shares nothing
+// with it.
 
 #include <memory>
 #include <string>

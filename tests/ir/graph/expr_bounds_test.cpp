@@ -29,7 +29,7 @@ struct BoundsFixture {
     return *id;
   }
   StringId name(std::string_view text) { return strings.intern(text); }
-  // While a is 2..64, b 0..10, c -3..5, d from 1 on, e anything.
+  // Bounds for a in 2..64, b in 0..10, c in -3..5, d from 1 on, e unbounded.
   std::string bounds(std::string_view text) {
     ranges = {{name("a"), {2, 64}}, {name("b"), {0, 10}}, {name("c"), {-3, 5}}, {name("d"), {1, kNoMax}}};
     const ExprId id = parse(text);
@@ -37,7 +37,7 @@ struct BoundsFixture {
   }
 };
 
-// A text of the grammar over a, b, c, with each operator and function that has an integer meaning.
+// A random expression over a, b, c, with each operator and function that has an integer meaning.
 std::string random_expression(std::mt19937_64& random, int depth) {
   const auto pick = [&random](size_t count) { return static_cast<size_t>(random() % count); };
   const auto operand = [&] { return "(" + random_expression(random, depth - 1) + ")"; };
@@ -68,19 +68,19 @@ TEST_CASE_METHOD(BoundsFixture, "bounds: each operator at both ends", "[bounds]"
   CHECK(bounds("e") == "..");
   CHECK(bounds("a + b") == "2..74");
   CHECK(bounds("a - b") == "-8..64");
-  CHECK(bounds("a - a") == "-62..62");  // a symbol against itself is not seen
+  CHECK(bounds("a - a") == "-62..62");  // cancelling a symbol with itself is not detected
   CHECK(bounds("a * b") == "0..640");
   CHECK(bounds("a * c") == "-192..320");
   CHECK(bounds("-a") == "-64..-2");
   CHECK(bounds("c // a") == "-2..2");
   CHECK(bounds("a // -2") == "-32..-1");
-  CHECK(bounds("a // b") == "0..64");  // of no value where b is 0
+  CHECK(bounds("a // b") == "0..64");  // no value for b = 0
   CHECK(bounds("a // (b - b)") == "..");
   CHECK(bounds("a // 0") == "..");
   CHECK(bounds("a // (b + 1)") == "0..64");
   CHECK(bounds("a / 2") == "1..32");
   CHECK(bounds("a % 7") == "0..6");
-  CHECK(bounds("b % 11") == "0..10");  // it is b
+  CHECK(bounds("b % 11") == "0..10");  // equal to b
   CHECK(bounds("b % 20") == "0..10");
   CHECK(bounds("c % 7") == "0..6");
   CHECK(bounds("a % b") == "0..9");
@@ -159,7 +159,7 @@ TEST_CASE_METHOD(BoundsFixture, "bounds: every value lies within", "[bounds]") {
     }
   }
   CHECK(values > 50'000);
-  CHECK(bounded > 1'000);  // else the above says little
+  CHECK(bounded > 1'000);  // otherwise the checks above prove little
 }
 
 TEST_CASE("bounds: sums and products of ranges", "[bounds]") {

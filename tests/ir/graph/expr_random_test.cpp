@@ -56,7 +56,8 @@ struct RandomFixture {
     return table.make(kind, {random_expr(depth - 1), random_expr(depth - 1)});
   }
 
-  // `id` with the operands of about half of its binary operators exchanged: equal for + and *, mostly not for others.
+  // `id` with the operands of about half of its binary operators swapped: equal for + and *, mostly
+  // unequal for others.
   ExprId exchange_operands(ExprId id) {
     const Expr expr = table[id];
     if (expr.inputs.empty()) return id;

@@ -1,4 +1,5 @@
-// Graphs of a module: ids stay valid whatever is added, replaced or taken out, and files see only the order.
+// Graphs of a module: ids stay valid when graphs are added, replaced or removed; files store only
+// the order.
 
 #include <string>
 #include <vector>
@@ -25,7 +26,7 @@ graph @c {
 }
 )";
 
-// A graph that hands its only input on.
+// A graph that returns its only input.
 Graph& add_identity(Module& module, const char* name) {
   Graph& graph = module.add_graph(module.intern(name));
   const NodeId input = graph.insert_node(NodeId(), NodeKind::kPlaceholder, "x", TargetId());

@@ -1,4 +1,5 @@
-// The control_deps op and control dependencies: each way, and what is not taken for the other.
+// The control_deps op and control dependencies: conversion in both directions, and near misses that
+// are not converted.
 
 #include "ir/io/control_deps.h"
 
@@ -26,7 +27,8 @@ std::string print(const Module& module) {
   return counters == std::string::npos ? text : text.substr(0, counters) + text.substr(text.find('\n', counters) + 1);
 }
 
-// A canonical module: what PyTorch makes of %m = aten.mm.default(%x, %w) behind %r.
+// A canonical module: PyTorch's form of %m = aten.mm.default(%x, %w) with an order dependency on
+// %r.
 const std::string kRaised = R"(graph @main {
   attribute {path="subgraph_m", graph="main.subgraph_m"}
   %x: f32[4, 4] = placeholder()
@@ -159,8 +161,8 @@ graph @main.subgraph_m_0 {kind=subgraph, owner="main"} {
 )");
 }
 
-// Attributes and subgraphs by name: PyTorch lists them in the order in which it wrapped the nodes, which no graph
-// tells.
+// Sorts attributes and subgraphs by name. PyTorch lists them in the order in which it wrapped the
+// nodes, which the graph does not record.
 std::string sorted_children(const std::string& text) {
   std::vector<std::string> blocks, attributes;
   std::string block;

@@ -1,5 +1,5 @@
-// No field that the schema knows hides in a blob: an edit of each field, made in the binary form, shows in the text,
-// and the text gives it back.
+// No field of the schema hides in a blob: an edit of each field, made in the binary form, shows in
+// the text and is restored from it.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -24,7 +24,7 @@ namespace {
 
 using google::protobuf::Descriptor;
 
-// Edits that are not made, because alone they say nothing else or nothing legal.
+// Edits that are not made: alone they change no meaning, or are illegal.
 struct NotAlone {
   const char* field;
   const char* kind;
@@ -61,7 +61,7 @@ constexpr NotAlone kNotAlone[] = {
     {"Node.phase_markers", "swap", "a set, written in ascending order"},
 };
 
-// Edits that the reader refuses. `always`: in every message; else elsewhere they are accepted.
+// Edits that the reader refuses. `always`: in every message; otherwise some messages accept them.
 struct Refused {
   const char* field;
   const char* kind;
@@ -165,7 +165,7 @@ class FieldEdits {
     return false;
   }
 
-  // True when the reader took the edited module.
+  // Returns true if the reader accepts the edited module.
   bool attempt(const MessagePath& path, const FieldEdit& edit) {
     schema::Module& edited = scratch();
     const std::vector<std::string> changes = apply_edit(edited, path, edit);
@@ -195,7 +195,7 @@ class FieldEdits {
     CHECK(false);
   }
 
-  // The text, read back, is `expected` again.
+  // The text, read back, gives `expected` again.
   static bool is_kept(schema::Module expected, const std::string& text) {
     const Result<std::unique_ptr<Module>> module = parse_text(text, "edited.fxg");
     INFO((module.ok() ? std::string() : format_error(module.error())));
@@ -218,7 +218,7 @@ class FieldEdits {
     return lost.empty() && added.empty();
   }
 
-  // The edit changed something, and nothing but what it says it changes.
+  // Checks that the edit changed something, and nothing outside its listed changes.
   void check_changes(const schema::Module& edited, const std::vector<std::string>& changes) const {
     const std::vector<std::string> lines = module_lines(edited);
     std::vector<std::string> differing;
@@ -234,7 +234,7 @@ class FieldEdits {
     }
   }
 
-  // Every edit of the schema was made, or stands in a list; and nothing stands in a list that is not so.
+  // Checks that every edit of the schema was made or is listed, and that no list has an unused row.
   void check_lists() {
     for (const auto& [type, edits] : by_type_) {
       for (const FieldEdit& edit : edits) {
@@ -270,7 +270,7 @@ TEST_CASE("an edit of each field of the schema shows in the text and comes back 
   FieldEdits().run();
 }
 
-// What stands around the module is derived from it; another value there is another file, and refused.
+// The envelope is derived from the module, so any other value in it is refused.
 TEST_CASE("an edit of each field of the envelope is refused", "[pb]") {
   const struct {
     const char* message;

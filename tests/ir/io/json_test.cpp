@@ -23,7 +23,7 @@ Error json_error(std::string_view text) {
   return module.error();
 }
 
-// A graph of an input and one call whose only argument is `arg`.
+// A graph with an input and one call whose only argument is `arg`.
 std::string with_arg(std::string_view arg) {
   return R"({"version":0,"module":{"graphs":[{"name":"g","nodes":[{"kind":"NODE_KIND_PLACEHOLDER","name":"x"},)"
          R"({"kind":"NODE_KIND_CALL_FUNCTION","name":"y","target":"aten.neg.default","args":[)" +

@@ -1,4 +1,4 @@
-// Measurements: schemas/profile.proto, as protobuf and as JSON.
+// Measurements (schemas/profile.proto) as protobuf and as JSON.
 #include "ir/io/measurement.h"
 
 #include <cmath>

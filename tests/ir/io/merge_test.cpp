@@ -1,4 +1,4 @@
-// Several modules as one.
+// Merging several modules into one.
 #include "ir/io/merge.h"
 
 #include <memory>
@@ -11,7 +11,7 @@
 namespace fxopt {
 namespace {
 
-// Both modules as one, in text; or the error.
+// Both modules merged, as text, or the error.
 std::string merged(const std::string& first, const std::string& second) {
   const std::unique_ptr<Module> into = parse(first), from = parse(second);
   const Status status = merge_module(*into, *from, "second.fxg");

@@ -1,4 +1,4 @@
-// .npy files: what numpy writes, and what nobody should.
+// .npy files: numpy's own output, and malformed files.
 
 #include "ir/io/npy.h"
 
@@ -76,7 +76,7 @@ TEST_CASE("npy: mutations are read or refused, and nothing beyond the file is") 
     std::string other = text;
     for (size_t k = 0; k <= dice() % 3; ++k) other[dice() % other.size()] = static_cast<char>(dice());
     if (dice() % 4 == 0) other.resize(dice() % other.size());
-    const std::vector<char> exact(other.begin(), other.end());  // no byte behind it
+    const std::vector<char> exact(other.begin(), other.end());  // no byte follows
     const Result<SafetensorsTensor> tensor = parse_npy(std::as_bytes(std::span(exact)), "x.npy");
     refused += tensor.ok() ? 0 : 1;
     if (!tensor.ok()) CHECK_FALSE(tensor.error().message.empty());

@@ -1,4 +1,4 @@
-// Files that are damaged, cut off, or made to harm.
+// Damaged, truncated and malicious files.
 
 #include <algorithm>
 #include <functional>
@@ -39,7 +39,7 @@ Error error_of(std::string_view bytes, const ReadLimits& limits = {}) {
   return module.error();
 }
 
-// The error of a chain of three nodes after one edit of its message.
+// The error for a chain of three nodes after one edit of its message.
 Error error_after(const ModuleEdit& edit, const ReadLimits& limits = {}) {
   schema::Module module = chain(3);
   edit(module);
@@ -89,7 +89,7 @@ TEST_CASE("the binary form ends at 2 GiB, for reading and writing", "[pb]") {
   CHECK(refuse_pb_size(kLargest + 1)->code == ErrorCode::kFileTooLarge);
   CHECK_FALSE(refuse_pb_size(kLargest + 1)->hint.empty());
 
-  // Address space, not memory: nothing of it is touched.
+  // Reserves address space only: no page is touched.
   void* const space = mmap(nullptr, kLargest + 1, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   REQUIRE(space != MAP_FAILED);
   CHECK(read_envelope({static_cast<const char*>(space), kLargest + 1}).error().code == ErrorCode::kFileTooLarge);
@@ -115,7 +115,7 @@ TEST_CASE("the envelope is guarded", "[pb]") {
   CHECK(after([](schema::File& f) { f.mutable_counts()->set_strings(1); }).code == ErrorCode::kCountMismatch);
   CHECK(after([](schema::File& f) { f.clear_counts(); }).code == ErrorCode::kCountMismatch);
   CHECK(error_of(bytes + "\x30\x01").code == ErrorCode::kMalformed);    // field 6
-  CHECK(parse_pb(bytes + std::string("\x10\x00", 2), "case.pb").ok());  // the version, spelled out
+  CHECK(parse_pb(bytes + std::string("\x10\x00", 2), "case.pb").ok());  // the version, explicit
   CHECK(error_of(bytes + bytes).code == ErrorCode::kMalformed);         // everything twice
 }
 
@@ -196,7 +196,7 @@ TEST_CASE("numbers of enumerations are kept up to 255", "[pb]") {
         }).code == ErrorCode::kLimit);
 }
 
-// An argument of `depth` lists, or dicts, one inside the other.
+// An argument of `depth` nested lists or dicts.
 void nest(schema::Arg* arg, uint32_t depth, bool in_dicts) {
   for (uint32_t i = 0; i < depth; ++i) {
     if (in_dicts) {

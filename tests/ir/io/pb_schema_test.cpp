@@ -17,7 +17,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 
-// fits(field, member): whether the field has the type that a record's member of that C++ type stands for.
+// fits(field, member): whether the field's type matches the C++ type of the record's member.
 
 bool is_scalar(const FieldDescriptor& field, FieldDescriptor::CppType type) {
   return field.cpp_type() == type && !field.is_repeated();
@@ -99,7 +99,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-// `has_own_names`: the text form abbreviates, so names are not compared.
+// `has_own_names`: the text form abbreviates names, so they are not compared.
 template <class E>
 void check_enum(const char* name, bool has_own_names = false) {
   const EnumDescriptor* type = schema::Module::descriptor()->file()->FindEnumTypeByName(name);

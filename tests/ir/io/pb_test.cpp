@@ -1,4 +1,4 @@
-// The binary form: what is written is read back, and the same content gives the same bytes.
+// The binary form: reading restores the written content, and equal content gives equal bytes.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -31,7 +31,7 @@ schema::File decode(const std::string& bytes) {
   return file;
 }
 
-// The file around a message of the schema.
+// Wraps a message of the schema in a file.
 std::string encoded(const schema::Module& module) {
   PbCounts counts{static_cast<uint64_t>(module.graphs_size()), 0, static_cast<uint64_t>(module.strings_size()),
                   static_cast<uint64_t>(module.storages_size())};
@@ -39,7 +39,7 @@ std::string encoded(const schema::Module& module) {
   return *write_envelope(counts, {module.SerializeAsString()});
 }
 
-// Names of the fields, alternatives included, that are set somewhere in `message`.
+// Collects the names of the fields, alternatives included, that are set anywhere in `message`.
 void collect_fields(const google::protobuf::Message& message, std::set<std::string>& names) {
   std::vector<const google::protobuf::FieldDescriptor*> fields;
   message.GetReflection()->ListFields(message, &fields);
@@ -167,7 +167,8 @@ TEST_CASE("contiguous strides are left out and come back", "[pb]") {
 TEST_CASE("fields are read in any legal order, but what stands once is not given twice", "[pb]") {
   const std::string canonical = printed_pb(*make_sample_module());
   const schema::Module module = decode(canonical).module();
-  // Each field of the module as a message of its own, concatenated backwards but for the order within a field.
+  // Each field of the module as a separate message, concatenated in reverse but in order within a
+  // field.
   std::vector<const google::protobuf::FieldDescriptor*> fields;
   module.GetReflection()->ListFields(module, &fields);
   std::string reversed;
@@ -258,7 +259,7 @@ TEST_CASE("what the binary form cannot hold is an error that says so", "[pb]") {
   CHECK(bytes.error().code == ErrorCode::kBadValue);
   CHECK(bytes.error().where.node == "n1");
   module->main()[NodeId(1)].module_path = StringId();
-  module->main().mutable_extra(NodeId(1)).unknown = "\x10\x05";  // field 2, which the schema knows
+  module->main().mutable_extra(NodeId(1)).unknown = "\x10\x05";  // field 2, which the schema has
   CHECK(print_pb(*module).error().code == ErrorCode::kBadValue);
 }
 

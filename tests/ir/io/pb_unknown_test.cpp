@@ -16,7 +16,7 @@
 namespace fxopt {
 namespace {
 
-// Adds a field of its own to `message` and to every message inside. Returns how many.
+// Adds an unknown field to `message` and to every message inside. Returns their number.
 int add_unknown(google::protobuf::Message& message, int number) {
   const google::protobuf::Reflection& reflection = *message.GetReflection();
   std::vector<const google::protobuf::FieldDescriptor*> fields;
@@ -41,7 +41,7 @@ struct Newer {
   int fields = 0;
 };
 
-// The sample as a newer writer would write it.
+// The sample module as written by a newer version.
 Newer make_newer() {
   schema::File file;
   REQUIRE(file.ParseFromString(*print_pb(*make_sample_module())));

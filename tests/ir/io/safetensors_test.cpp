@@ -49,7 +49,7 @@ const std::vector<std::pair<DType, std::string>>& format_dtypes() {
   return kAll;
 }
 
-// Tensors with bytes of their own.
+// Tensors that own their bytes.
 class Tensors {
  public:
   void add(std::string name, DType dtype, std::vector<int64_t> sizes) {
@@ -62,26 +62,28 @@ class Tensors {
   std::vector<SafetensorsTensor>& list() { return list_; }
 
  private:
-  std::vector<std::vector<std::byte>> storage_;  // moving one keeps its address
+  std::vector<std::vector<std::byte>> storage_;  // moving a vector keeps its address
   std::vector<SafetensorsTensor> list_;
   unsigned next_ = 1;
 };
 
-// A file with that header, as it is, and so many zero bytes of data.
+// A file with exactly this header and `data_bytes` zero bytes of data.
 std::string file_of(std::string_view header, size_t data_bytes) {
   std::string file;
   for (size_t i = 0; i < 8; ++i) file += static_cast<char>(header.size() >> 8 * i & 0xff);
   return file + std::string(header) + std::string(data_bytes, '\0');
 }
 
-// Copies the bytes to memory of exactly their size, so that a sanitizer sees a read beyond the end.
+// Copies the bytes to memory of exactly their size, so that a sanitizer detects a read beyond the
+// end.
 std::vector<std::byte> exact(std::string_view text) {
   std::vector<std::byte> bytes(text.size());
   if (!text.empty()) std::memcpy(bytes.data(), text.data(), text.size());
   return bytes;
 }
 
-// Reads the file and checks the laws; the error that it is refused with, code kInternal when it is not.
+// Reads the file and checks the invariants. Returns the error, or code kInternal if the file is
+// accepted.
 Error read(std::string_view file, const SafetensorsLimits& limits = {}) {
   const std::vector<std::byte> bytes = exact(file);
   const Result<Safetensors> result = parse_safetensors(bytes, kFile, limits);
@@ -96,7 +98,7 @@ bool accepts(std::string_view file, const SafetensorsLimits& limits = {}) {
 }
 bool accepts(std::string_view header, size_t data_bytes) { return accepts(file_of(header, data_bytes)); }
 
-// The error of a header that must be refused, as "FX0311 where: message".
+// The error of a header, as "FX0311 where: message", or "accepted".
 std::string refusal(std::string_view file, const SafetensorsLimits& limits = {}) {
   const Error error = read(file, limits);
   if (error.code == ErrorCode::kInternal) return "accepted";
@@ -105,7 +107,7 @@ std::string refusal(std::string_view file, const SafetensorsLimits& limits = {})
 }
 std::string refusal(std::string_view header, size_t data_bytes) { return refusal(file_of(header, data_bytes)); }
 
-// A header with one tensor w of type U8, with these texts.
+// A header with one tensor w and these texts as its fields.
 std::string header_of(const std::string& shape, const std::string& offsets, const std::string& dtype = "U8") {
   return "{\"w\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":" + offsets + "}}";
 }
@@ -126,12 +128,12 @@ TEST_CASE("safetensors: every dtype of the format is read back as it was written
     CHECK(actual.sizes == expected.sizes);
     CHECK(std::equal(actual.bytes.begin(), actual.bytes.end(), expected.bytes.begin(), expected.bytes.end()));
     CHECK(bytes->find("\"dtype\":\"" + format_dtypes()[i].second + "\"") != std::string::npos);
-    // Each lies at a multiple of its element size.
+    // Each offset is a multiple of the element size.
     CHECK(static_cast<uint64_t>(actual.bytes.data() - bytes_of(*bytes).data()) %
               static_cast<uint64_t>(element_size(actual.dtype)) ==
           0);
   }
-  CHECK(bytes->find("[3,4]") != std::string::npos);  // of F4: the format counts single values
+  CHECK(bytes->find("[3,4]") != std::string::npos);  // F4: the format counts single values
 }
 
 TEST_CASE("safetensors: the header lists tensors as given, data is ordered by element size", "[safetensors]") {
@@ -155,7 +157,7 @@ TEST_CASE("safetensors: the header lists tensors as given, data is ordered by el
   CHECK(print_safetensors(tensors.list(), {{"k", "v"}}).value() == *bytes);
 }
 
-// The bytes are those of the reference implementation's own tests.
+// These bytes come from the reference implementation's own tests.
 TEST_CASE("safetensors: files without tensors are those of the reference", "[safetensors]") {
   CHECK(print_safetensors({}).value() == std::string("\x08\0\0\0\0\0\0\0{}      ", 16));
   CHECK(print_safetensors({}, {{"framework", "pt"}}).value() ==
@@ -193,7 +195,7 @@ TEST_CASE("safetensors: names, metadata and shapes of every kind come back from 
   CHECK(read_file(folder / "a.safetensors").value() == printed.value());
   CHECK(folder.num_entries() == 1);
 
-  // A file is rewritten from its own mapping.
+  // Rewrites a file from its own mapping.
   REQUIRE(save_safetensors(folder / "a.safetensors", file.content.tensors(), {}).ok());
   CHECK(load_safetensors(folder / "a.safetensors")->content.metadata().empty());
 }
@@ -269,7 +271,7 @@ TEST_CASE("safetensors: a header of 100 MB is read, one byte more is not", "[saf
   CHECK(parse_safetensors(bytes_of(file_of(header, 0)), kFile).ok());
   header += ' ';
   CHECK(parse_safetensors(bytes_of(file_of(header, 0)), kFile).error().code == ErrorCode::kLimit);
-  // Messages stay short, and nesting takes no stack.
+  // Messages stay short, and nesting uses no stack.
   for (const std::string& text :
        {"{\"" + std::string(1'000'000, 'x'), "{\"w\":" + std::string(1'000'000, '['), "{" + std::string(1'000'000, '{'),
         "{\"w\":{\"" + std::string(1'000'000, 'x') + "\":1}}", "{\"" + std::string(1'000'000, 'x') + "\":1}"}) {
@@ -381,7 +383,7 @@ TEST_CASE("safetensors: a shape has less than 2^63 bytes", "[safetensors]") {
   CHECK(refusal(header_of("[4294967296,4294967296]", "[0,0]"), 0) == refused);  // 2^64, 0 in 64 bits
   CHECK(refusal(header_of("[4294967296,2147483648]", "[0,0]"), 0) == refused);  // 2^63
   CHECK(refusal(header_of("[4611686018427387904]", "[0,0]", "U16"), 0) == refused);
-  // Strides of a tensor without elements must fit, too.
+  // Strides of a tensor without elements must fit as well.
   CHECK(accepts(header_of("[0,4294967296,2147483647]", "[0,0]"), 0));
   CHECK(refusal(header_of("[0,4294967296,2147483648]", "[0,0]"), 0) == refused);
 }
@@ -421,7 +423,7 @@ TEST_CASE("safetensors: tensors cover the data once", "[safetensors]") {
   CHECK(refusal(two(0, 4), 4) == "FX0311 \"b\".data_offsets: the data begins at 0, before the data of \"a\" ends at 4");
   CHECK(refusal(two(5, 8, 1, 5), 8) ==
         "FX0311 \"a\".data_offsets: the data begins at 1: bytes 0 to 0 before it belong to no tensor");
-  // Empty tensors lie between others.
+  // Empty tensors are accepted between others.
   for (const int place : {0, 4}) CHECK(accepts(two(place, place), 4));
   CHECK(refusal(two(2, 2), 4) == "FX0311 \"b\".data_offsets: the data begins at 2, before the data of \"a\" ends at 4");
   CHECK(refusal(two(5, 5), 4).starts_with("FX0305 \"b\""));
@@ -498,7 +500,7 @@ TEST_CASE("safetensors: a file that cannot be mapped is named", "[safetensors]")
   CHECK(empty.error().where.file == (folder / "empty"));
 }
 
-// What mutations start from.
+// The mutations' starting files.
 std::vector<std::string> base_files() {
   Tensors small;
   small.add("w", DType::kFloat32, {2, 3});
@@ -564,7 +566,7 @@ void edit_number(Random& random, std::string& header) {
   }
 }
 
-// Copies, removes or repeats a range of `text`, or inserts one of `other`.
+// Copies, removes or repeats a range of `text`, or inserts a range of `other`.
 void splice(Random& random, std::string& text, std::string_view other) {
   const size_t begin = random.below(text.size() + 1);
   const size_t size = random.below(std::min<size_t>(text.size() - begin, 40) + 1);
@@ -587,7 +589,7 @@ void flip_bit(Random& random, std::string& text) {
   byte = static_cast<char>(static_cast<unsigned char>(byte) ^ (1U << random.below(8)));
 }
 
-// One to three changes of one kind, of the whole file or of the header with a length that fits.
+// One to three changes of one kind, to the whole file or to the header with its length corrected.
 std::string mutate(Random& random, const std::vector<std::string>& bases) {
   const std::string& base = bases[random.below(bases.size())];
   const std::string& other = bases[random.below(bases.size())];
@@ -608,7 +610,7 @@ std::string mutate(Random& random, const std::vector<std::string>& bases) {
   return file;
 }
 
-// FXOPT_MUTATIONS sets how many files are tried. Each mutation is made from its number alone.
+// FXOPT_MUTATIONS sets the number of files. The number of a mutation determines it.
 TEST_CASE("safetensors: mutated files are refused or obey the laws", "[safetensors][fuzz]") {
   const std::vector<std::string> bases = base_files();
   for (const std::string& base : bases) CHECK(accepts(base));

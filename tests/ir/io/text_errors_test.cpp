@@ -1,4 +1,4 @@
-// What the reader of the text form rejects, and where it says so.
+// Errors of the text form's reader, and the place each one reports.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -44,7 +44,7 @@ void check_rejected(const Wrong& wrong, const ReadLimits& limits = {}) {
   CHECK(error.where.excerpt.find("\n") != std::string::npos);
 }
 
-// A wrong argument, type or field stands at a known place of a graph of one line.
+// One-line graphs with a wrong argument, type or field at a known place.
 const std::string kBeforeArg = "graph @g { %x = f(";
 const std::string kBeforeType = "graph @g { %x: ";
 const std::string kBeforeField = "graph @g { %x = f() {";
@@ -70,9 +70,9 @@ TEST_CASE("wrong files and records are rejected where they are wrong", "[text]")
       {"fxg 1\n", ErrorCode::kVersion, 1, 5, "version 0"},
       {"fxg -1\n", kValue, 1, 5, "does not fit in 64 bits without a sign"},
       {"\n\n  grpah @g {}", kSyntax, 3, 3, "did you mean 'graph'?"},
-      {"whatever", kSyntax, 1, 1, "\"whatever\" begins no record and no graph"},
+      {"whatever", kSyntax, 1, 1, "\"whatever\" starts neither a record nor a graph"},
       {"7", kSyntax, 1, 1, "expected a record or a graph"},
-      {"'", kSyntax, 1, 1, "begins no word"},
+      {"'", kSyntax, 1, 1, "starts no token"},
       {"graph g {}", kSyntax, 1, 7, "expected \"@\""},
       {"graph @g", kSyntax, 1, 9, "expected \"{\""},
       {"graph @ {}", kSyntax, 1, 9, "expected a name"},
@@ -128,7 +128,7 @@ TEST_CASE("wrong nodes are rejected where they are wrong", "[text]") {
       {"graph @g { %b = f(%x: f32[2]) }", kNothing, 1, 19, "there is no node \"x\""},
       {"graph @g { % = f() }", kSyntax, 1, 14, "expected a name"},
       {"graph @g { %a f() }", kSyntax, 1, 15, "expected \"=\""},
-      {"graph @g { %a = () }", kSyntax, 1, 17, "expected what the node calls"},
+      {"graph @g { %a = () }", kSyntax, 1, 17, "expected a call target"},
       {"graph @g { %a = f }", kSyntax, 1, 19, "expected \"(\""},
       {"graph @g { %a = f( }", kSyntax, 1, 20, "expected an argument"},
       {"graph @g { %a = call(1) }", kSyntax, 1, 21, "expected \"[\""},
@@ -138,7 +138,7 @@ TEST_CASE("wrong nodes are rejected where they are wrong", "[text]") {
       {"graph @g { %a = kind(?256)[\"t\"]() }", kValue, 1, 23, "does not fit in 8 bits"},
       {"graph @g { %a = return(1) }", kSyntax, 1, 17, "write: return"},
       {"graph @g { return }", kSyntax, 1, 19, "expected an argument"},
-      {"graph @g { %a = f(k=1, 2) }", kSyntax, 1, 24, "behind a keyword argument"},
+      {"graph @g { %a = f(k=1, 2) }", kSyntax, 1, 24, "follows a keyword argument"},
       {"graph @g { %a = f(k=) }", kSyntax, 1, 21, "expected an argument"},
       {"graph @g { %a = f(1 2) }", kSyntax, 1, 21, "expected \")\""},
       wrong_field("fase=forward", kSyntax, 1, "did you mean 'phase'?"),
@@ -179,7 +179,7 @@ TEST_CASE("wrong arguments are rejected where they are wrong", "[text]") {
       wrong_arg("float(1.5)", kSyntax, 7, "64 bits of the number"),
       wrong_arg("float(0x10000000000000000)", kSyntax, 7, "64 bits of the number"),
       wrong_arg("\"abc", kSyntax, 1, "not closed on its line"),
-      wrong_arg("\"a\\q\"", kSyntax, 1, "escape that has no meaning"),
+      wrong_arg("\"a\\q\"", kSyntax, 1, "unknown escape"),
       wrong_arg("\"\\xff\"", kValue, 1, "not valid UTF-8"),
       wrong_arg("(1)", kSyntax, 1, "a tuple of one item needs a comma"),
       wrong_arg("[1", kSyntax, 3, "expected \"]\""),
@@ -213,7 +213,7 @@ TEST_CASE("wrong types are rejected where they are wrong", "[text]") {
       wrong_type("f32[s0 s1]", kExpression, 8, "expression"),
       wrong_type("f32[99999999999999999999]", kValue, 5, "does not fit"),
       wrong_type("f32[2]+x", kSyntax, 8, "expected an integer"),
-      wrong_type("f32[2]@", kSyntax, 7, "no device stands behind the @"),
+      wrong_type("f32[2]@", kSyntax, 7, "no device follows the @"),
       wrong_type("f32[2]$x", kSyntax, 8, "expected an integer"),
       wrong_type("f32[2]{require_grad}", kSyntax, 8, "did you mean 'requires_grad'?"),
       wrong_type("f32[2]{layout=jaged}", kSyntax, 15, "did you mean 'jagged'?"),
@@ -233,7 +233,8 @@ TEST_CASE("wrong types are rejected where they are wrong", "[text]") {
   })));
 }
 
-// tests/cases/parse: the first line of each file says "# error: FX0306 3:12 part of the message; hint".
+// tests/cases/parse: the first line of each file is "# error: FX0306 3:12 part of the message;
+// hint".
 TEST_CASE("wrong files are rejected as their first lines say", "[text]") {
   const std::filesystem::path folder = std::filesystem::path(FXOPT_SOURCE_DIR) / "tests/cases/parse";
   size_t count = 0;

@@ -1,5 +1,5 @@
-// The text form: what is printed is what is read. Canonical texts stand in tests/cases/text, wrong ones in
-// tests/cases/parse and in text_errors_test.cpp.
+// The text form: reading restores the printed content. Canonical texts are in tests/cases/text,
+// wrong ones in tests/cases/parse and in text_errors_test.cpp.
 #include <algorithm>
 #include <bit>
 #include <filesystem>
@@ -19,14 +19,14 @@
 namespace fxopt {
 namespace {
 
-// The canonical print of `text`, which is also what that print prints again.
+// The canonical print of `text`; checks that printing it again changes nothing.
 std::string canonical(const std::string& text) {
   std::string once = print_text(*parse(text));
   CHECK(print_text(*parse(once)) == once);
   return once;
 }
 
-// A graph of one node, with what is asked about in its place.
+// A graph of one node, with the tested argument, type or fields filled in.
 std::string with_arg(const std::string& arg) {
   return "fxg 0\ngraph @g {\n  %x = placeholder()\n  %y = f.g.h(" + arg + ")\n}\n";
 }

@@ -49,8 +49,8 @@ struct Candidates {
   }
 };
 
-// A forward of two calls, a peak between it and backward, and backward, which reads what %saved names. %a is a
-// temporary of 4,000 bytes, %b is made of it.
+// A forward of two calls, a peak between forward and backward, and a backward that reads
+// `backward_reads`. %a is a temporary of 4,000 bytes; %b is computed from it.
 std::unique_ptr<Module> step(const std::string& b, const std::string& forward_end, const std::string& backward_reads) {
   return parse(R"(graph @main {
     %x: f32[10] = placeholder()
@@ -70,7 +70,8 @@ std::unique_ptr<Module> step(const std::string& b, const std::string& forward_en
 
 using Texts = std::vector<std::string>;
 
-// What candidates say of `node`, behind remat with that one tag: bytes live where the peak was.
+// Bytes live on `device` at `node`. The test runs remat with one tag and compares the change with
+// the candidate's gain.
 int64_t bytes_at(const Graph& graph, std::string_view node, StringId device) {
   const StorageMap storages(graph);
   const uint32_t place = graph.position(graph.find(graph.module().strings.find(node)));
@@ -88,16 +89,16 @@ TEST_CASE("candidates: what waits for backward, less what would wait in its stea
   // %b frees 8,000 bytes and keeps %a's 4,000.
   CHECK(Candidates(step("%b: f64[100, 10](10, 1) = aten._to_copy.default(%a, dtype=dtype(f64))", "", "%b")).text() ==
         Texts{"b 4000"});
-  // As much as it would keep is no gain.
+  // Keeping as many bytes as are freed is no gain.
   CHECK(Candidates(step("%b: f32[100, 10](10, 1) = aten.neg.default(%a)", "", "%b")).text().empty());
-  // What it reads is there anyway.
+  // Its input is live anyway.
   CHECK(Candidates(step("%b: f32[10] = aten.neg.default(%x)", "", "%b")).text() == Texts{"b 40"});
 }
 
 TEST_CASE("candidates: what forward still reads at the peak, or backward has read, stays", "[memory][candidates]") {
   const std::string b = "%b: f32[10] = aten.neg.default(%x)";
   CHECK(Candidates(step(b, "%late: f32[] = aten.sum.default(%b) {phase=forward}", "%b")).text() == Texts{"b 40"});
-  // A reader of forward behind the peak, which only a schedule that was changed has.
+  // A forward use after the peak, which only a changed schedule has.
   CHECK(Candidates(parse(R"(graph @main {
     %x: f32[10] = placeholder()
     %b: f32[10] = aten.neg.default(%x) {phase=forward}
@@ -108,7 +109,7 @@ TEST_CASE("candidates: what forward still reads at the peak, or backward has rea
     return (%d, %loss)
   })"))
             .list.empty());
-  // Read first by what makes the peak.
+  // The node at the peak is its first consumer.
   CHECK(Candidates(parse(R"(graph @main {
     %x: f32[10] = placeholder()
     %b: f32[10] = aten.neg.default(%x) {phase=forward}
@@ -141,14 +142,15 @@ TEST_CASE("candidates: what holds a value at the peak beside its readers", "[mem
       "%r: f32[1000] = _c10d_functional.all_reduce.default(%b, \"sum\", group(\"0\")) {phase=forward}";
   const std::string wait = "%w: f32[1000] = _c10d_functional.wait_tensor.default(%r) {phase=forward}";
   const std::string last = "%last: f32[] = aten.sum.default(%loss) {phase=forward}";
-  // A collective until its wait: done before the peak, and behind it.
+  // A collective, until its wait: the wait is before the peak, then after it.
   CHECK(find(reduce + "\n" + wait, last, read) == Texts{"b 4000"});
   CHECK(find(reduce, wait + "\n" + last, read).empty());
-  // A keep-alive dependency of a node before the peak, and behind it.
+  // A keep-alive dependency of a node before the peak, then after it.
   const std::string keeper = "%last: f32[] = aten.sum.default(%x) {phase=forward, control=[keep_alive %b]}";
   CHECK(find(keeper, "", read) == Texts{"b 4000"});
   CHECK(find("", keeper, read).empty());
-  // The tuple of %p while it is taken apart: by forward behind the peak, or by backward alone, which would read a copy.
+  // The tuple of %p while its elements are taken: by forward after the peak, or only by backward,
+  // which would read a copy.
   const std::string first = "%g0: f32[10] = operator.getitem(%p, 0) {phase=forward}";
   const std::string second = "%g1: i64[10] = operator.getitem(%p, 1) {phase=forward}";
   const std::string sum = "%d: i64[] = aten.sum.default(%g1) {phase=backward}";
@@ -160,7 +162,7 @@ TEST_CASE("candidates: what holds a value at the peak beside its readers", "[mem
 
 TEST_CASE("candidates: what cannot be repeated is none", "[memory][candidates]") {
   CHECK(Candidates(step("%b: f32[10] = aten.rand_like.default(%x)", "", "%b")).list.empty());
-  // %x is written between the two.
+  // %x is overwritten between the two.
   CHECK(Candidates(
             step("%b: f32[10] = aten.neg.default(%x)", "%w: f32[10] = aten.relu_.default(%x) {phase=forward}", "%b"))
             .list.empty());
@@ -169,7 +171,8 @@ TEST_CASE("candidates: what cannot be repeated is none", "[memory][candidates]")
 }
 
 TEST_CASE("candidates: cheapest first", "[memory][candidates]") {
-  // Per byte freed: the product takes operations, of the others the one moves less that makes more of what it reads.
+  // Cost per byte freed: the product computes. Among the others, the one with the larger result per
+  // input byte moves less memory.
   const Candidates candidates(parse(R"(graph @main {
     %x: f32[64, 64] = placeholder()
     %y: f32[64] = placeholder()
@@ -192,7 +195,7 @@ TEST_CASE("testdata: a candidate by itself changes the peak's node by what it sa
     const StringId device = candidates.report.devices.front().device;
     const std::string peak(candidates.graph().name_of(candidates.report.devices.front().node));
     const int64_t before = bytes_at(candidates.graph(), peak, device);
-    // From the cheapest to the dearest.
+    // From the cheapest to the most expensive.
     for (size_t i = 0; i < candidates.list.size(); i += candidates.list.size() / 8) {
       const RecomputeCandidate& candidate = candidates.list[i];
       const std::string name(candidates.graph().name_of(candidate.node));

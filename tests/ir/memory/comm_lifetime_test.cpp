@@ -1,4 +1,4 @@
-// What collectives hold: references until the wait, or recorded streams.
+// Memory held by collectives: references until the wait, or recorded streams.
 
 #include <memory>
 #include <string>
@@ -16,7 +16,7 @@
 namespace fxopt {
 namespace {
 
-// A graph whose tensors take 20 MiB, those in capitals 40 MiB; %p is the caller's.
+// A graph whose tensors take 20 MiB, or 40 MiB if named in capitals; %p belongs to the caller.
 std::string graph(std::string body) {
   const auto replace_all = [&body](std::string_view from, std::string_view to) {
     for (size_t at = body.find(from); at != std::string::npos; at = body.find(from, at + to.size())) {
@@ -32,7 +32,7 @@ std::string graph(std::string body) {
   return "process_group {uid=\"0\", ranks=[0, 1]}\ngraph @main {\n" + body + "}\n";
 }
 
-// %x ends at the collective but for the collective.
+// The collective is the last use of %x, and holds %x until the wait.
 const std::string kGathered = graph(R"(
   %p: T1 = placeholder()
   %x: T1 = exp(%p)
@@ -43,7 +43,7 @@ const std::string kGathered = graph(R"(
   return (%y, %z, %WA)
 )");
 
-// Its gradient is reduced at the end: nothing is allocated behind the wait.
+// The gradient is reduced at the end: nothing is allocated after the wait.
 const std::string kReduced = graph(R"(
   output_spec {role=gradient, of="p"}
   %p: T1 = placeholder() {input={role=parameter}}
@@ -53,7 +53,7 @@ const std::string kReduced = graph(R"(
   return %d
 )");
 
-// Which blocks are given back, and where.
+// Records which blocks are freed, and where.
 struct Ends final : ReplayListener {
   std::vector<std::pair<uint32_t, uint32_t>> requested, completed;  // block and place
   size_t pending = 0;                                               // at the end
@@ -83,7 +83,7 @@ struct Run {
 
   std::string name(NodeId node) const { return node.is_valid() ? std::string(module->main().name_of(node)) : ""; }
 
-  // What is released and freed over the graph: "~x at GA, -x at WA".
+  // The blocks released and freed over the graph: "~x at GA, -x at WA".
   std::string frees() const {
     std::string text;
     for (uint32_t place = 0; place < trace.schedule.size(); ++place) {
@@ -133,7 +133,7 @@ std::vector<int64_t> mib(const std::vector<int64_t>& bytes) {
   return values;
 }
 
-// What no way to hold can change.
+// Checks figures that do not depend on the lifetime mode.
 void check_same_but_allocated(const Run& wait, const Run& recorded) {
   CHECK(recorded.timeline.ideal == wait.timeline.ideal);
   CHECK(recorded.timeline.requested == wait.timeline.requested);
@@ -158,7 +158,8 @@ TEST_CASE("comm lifetime: a recorded stream lets the owner free at the collectiv
     const Run recorded = run(kGathered, CommLifetime::kRecordStream, options);
     CHECK(wait.frees() == "-x at WA");
     CHECK(recorded.frees() == "~x at GA, -x at WA");
-    // p 20, x 20, GA 40, y 20: 100 MiB at %y, of which %x is not there for the statistics. %z takes %x's memory.
+    // p 20, x 20, GA 40, y 20: 100 MiB at %y. With recorded streams the statistics do not count %x
+    // there. %z takes %x's memory.
     CHECK(mib(wait.replay.allocated_at) == std::vector<int64_t>{20, 40, 80, 100, 100, 100, 100});
     CHECK(mib(recorded.replay.allocated_at) == std::vector<int64_t>{20, 40, 80, 80, 80, 100, 100});
     CHECK(recorded.replay.active.bytes == 100 * kMiB);
@@ -167,7 +168,7 @@ TEST_CASE("comm lifetime: a recorded stream lets the owner free at the collectiv
     CHECK(recorded.name(recorded.replay.allocated.node) == "z");
     CHECK(recorded.replay.reserved.bytes == 100 * kMiB);
     CHECK(recorded.text_of(recorded.ends.requested) == "x at GA");
-    CHECK(recorded.text_of(recorded.ends.completed) == "x at z");  // the first allocation behind the wait
+    CHECK(recorded.text_of(recorded.ends.completed) == "x at z");  // the first allocation after the wait
     check_same_but_allocated(wait, recorded);
   }
 }
@@ -184,7 +185,7 @@ TEST_CASE("comm lifetime: allocated falls below active where nothing else comes 
   check_same_but_allocated(wait, recorded);
 }
 
-// %z is in %x's memory, and nobody reads it.
+// %z is in %x's memory and has no consumer.
 TEST_CASE("comm lifetime: what follows at the address of a released block is told as itself", "[memory][allocator]") {
   std::string text = kGathered;
   text.replace(text.find("(%y, %z, %WA)"), 13, "(%y, %WA)");
@@ -209,7 +210,7 @@ TEST_CASE("comm lifetime: what is read behind the wait, the caller's, and what e
   returned.replace(returned.find("(%y, %z, %WA)"), 13, "(%x, %z, %WA)");
   std::string unwaited = kGathered;
   unwaited.replace(unwaited.find("_c10d_functional.wait_tensor"), 28, "aten.clone");
-  std::string last = kReduced;  // where nothing is freed
+  std::string last = kReduced;  // nothing is freed in it
   last.erase(last.find("  return"), 11);
   for (const std::string& text : {later, callers, returned, unwaited, last}) {
     CAPTURE(text);
@@ -247,7 +248,8 @@ TEST_CASE("comm lifetime: a collective in place is read by its own wait", "[memo
   CHECK(run(text, CommLifetime::kRecordStream).frees() == "-y at y, -x at z");
 }
 
-// The last wait ends what the collective holds: of the outputs, too, the first of which is done with before.
+// The last wait ends the collective's hold, also on the outputs; the first output is no longer used
+// by then.
 TEST_CASE("comm lifetime: a coalesced collective with several waits", "[memory][allocator]") {
   const std::string text = graph(R"(
   %p: T1 = placeholder()
@@ -270,7 +272,7 @@ TEST_CASE("comm lifetime: a coalesced collective with several waits", "[memory][
   check_same_but_allocated(wait, recorded);
 }
 
-// Each wait ends what its own collective holds, whatever else is on the way.
+// Each wait ends only its own collective's hold, whatever else is in flight.
 TEST_CASE("comm lifetime: two collectives at once", "[memory][allocator]") {
   const std::string text = graph(R"(
   %p: T1 = placeholder()
@@ -313,7 +315,7 @@ TEST_CASE("comm lifetime: what is released at the end of a step ends in the next
     CHECK(mib(wait.replay.allocated_at) == std::vector<int64_t>{20, 40, 60, 60, 40});
     CHECK(mib(recorded.replay.allocated_at) == std::vector<int64_t>{20, 40, 60, 40, 40});
     CHECK(recorded.text_of(recorded.ends.requested) == "g at r");
-    CHECK(recorded.text_of(recorded.ends.completed) == "g at g");  // of the step before, told as its own
+    CHECK(recorded.text_of(recorded.ends.completed) == "g at g");  // %g of the previous step
     CHECK(wait.ends.pending == 0);
     CHECK(recorded.ends.pending == 1);
     check_same_but_allocated(wait, recorded);

@@ -1,4 +1,4 @@
-// What is known of one graph's memory: every peak, whether it fits, which graphs are measured.
+// The memory of one graph: every peak, whether it fits, and which graphs are measured.
 
 #include "ir/memory/footprint.h"
 
@@ -14,7 +14,7 @@
 namespace fxopt {
 namespace {
 
-// 16 MiB given, 16 MiB made: one segment of the allocator each.
+// 16 MiB of input, 16 MiB of output: one segment of the allocator each.
 const std::string kStep =
     "fxg 0\ngraph @main {\n  %w: f32[4194304]@cuda:0 = placeholder() {input={role=parameter, fqn=\"w\"}}\n"
     "  %y: f32[4194304]@cuda:0 = aten.exp.default(%w)\n  return (%y,)\n}\n";
@@ -44,7 +44,7 @@ TEST_CASE("footprint: six peaks, with ids", "[memory]") {
   }
   CHECK(device.place == 1);
   CHECK(device.is_exact);
-  CHECK_FALSE(device.fit(false).has_value());  // there is no limit
+  CHECK_FALSE(device.fit(false).has_value());  // no limit is set
 }
 
 TEST_CASE("footprint: fits to the last byte of a segment, and tells where it does not", "[memory]") {
@@ -99,7 +99,7 @@ TEST_CASE("footprint: what is drawn is one step, the first where memory ran out 
   options.trace.steady = SteadyState();
   const DeviceFootprint whole = measure(module->main(), options).devices.front();
   CHECK(whole.timeline.step == 0);
-  CHECK(whole.timeline.live.ideal.front() > 2 * 1024 * 1024);  // with the optimizer's state
+  CHECK(whole.timeline.live.ideal.front() > 2 * 1024 * 1024);  // includes the optimizer's state
   options.device_bytes = 3 * 1024 * 1024;
   const DeviceFootprint cut = measure(module->main(), options).devices.front();
   CHECK(cut.timeline.step == 1);

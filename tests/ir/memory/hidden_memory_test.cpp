@@ -1,4 +1,5 @@
-// What calls take besides their outputs: symbols of calls, just inside and just outside of what they ask.
+// Memory of calls besides their outputs: the symbols of profile expressions, just inside and just
+// outside their domain.
 
 #include "ir/device/hidden_memory.h"
 
@@ -17,11 +18,11 @@ struct Asked {
   bool is_known = true;
 };
 
-// The value of `expression` for the node %y of a graph with these nodes; 0 comes back as 0.
+// The value of `expression` for node %y of a graph with these nodes.
 Asked ask(const std::string& nodes, const std::string& target, const std::string& expression) {
   Result<std::unique_ptr<Module>> module = parse_text("graph @main {\n" + nodes + "  return %y\n}\n", "test");
   if (!module.ok()) FAIL(format_error(module.error()));
-  // One more, so that 0 is not "nothing is taken".
+  // Adds 1, because a block of 0 bytes would be left out.
   const std::string text = "workspace " + target + " w = 1 + (" + expression + ") [source]\n";
   const std::vector<ProfileText> texts = {{"test.device", text}};
   const auto none = [](const std::string&, std::string_view) { return std::optional<ProfileText>(); };
@@ -55,9 +56,9 @@ TEST_CASE("hidden memory: properties of tensors", "[device]") {
   CHECK(mm("self.is_f32") == 0);
   CHECK(mm("out.0.numel") == 64);
   CHECK(mm("out.0.itemsize") == 2);
-  CHECK_FALSE(ask(kMm, "aten.mm.default", "self.size.2").is_known);  // there is no third dimension
-  CHECK_FALSE(ask(kMm, "aten.mm.default", "out.1.numel").is_known);  // and no second output
-  CHECK_FALSE(ask(kMm, "aten.mm.default", "other.numel").is_known);  // nor an argument of this name
+  CHECK_FALSE(ask(kMm, "aten.mm.default", "self.size.2").is_known);  // no third dimension
+  CHECK_FALSE(ask(kMm, "aten.mm.default", "out.1.numel").is_known);  // no second output
+  CHECK_FALSE(ask(kMm, "aten.mm.default", "other.numel").is_known);  // no argument of this name
 }
 
 int64_t layout(const std::string& type, const std::string& expression) {
@@ -69,22 +70,22 @@ int64_t layout(const std::string& type, const std::string& expression) {
 TEST_CASE("hidden memory: layouts", "[device]") {
   CHECK(layout("f32[4, 8]", "self.contiguous") == 1);
   CHECK(layout("f32[4, 8](1, 4)", "self.contiguous") == 0);
-  CHECK(layout("f32[1, 8](99, 1)", "self.contiguous") == 1);  // the stride of a size of 1 does not count
+  CHECK(layout("f32[1, 8](99, 1)", "self.contiguous") == 1);  // strides of size 1 do not count
   CHECK(layout("f32[0, 8](3, 7)", "self.contiguous") == 1);
   CHECK(layout("f32[2, 3, 4, 5](60, 5, 15, 1)", "self.contiguous.0.2.1.3") == 1);
   CHECK(layout("f32[2, 3, 4, 5]", "self.contiguous.0.2.1.3") == 0);
-  CHECK(layout("f32[2, 3, 4]", "self.contiguous.0.2.1.3") == 0);  // of another rank
+  CHECK(layout("f32[2, 3, 4]", "self.contiguous.0.2.1.3") == 0);  // another rank
 }
 
 TEST_CASE("hidden memory: operands that a matrix product takes as they lie", "[device]") {
   CHECK(layout("f32[4, 8]", "self.blas_ready") == 1);
   CHECK(layout("f32[4, 8](1, 4)", "self.blas_ready") == 1);   // transposed
-  CHECK(layout("f32[4, 8](10, 1)", "self.blas_ready") == 1);  // rows apart
-  CHECK(layout("f32[4, 8](7, 1)", "self.blas_ready") == 0);   // rows that overlap
-  CHECK(layout("f32[4, 8](16, 2)", "self.blas_ready") == 0);  // elements apart
+  CHECK(layout("f32[4, 8](10, 1)", "self.blas_ready") == 1);  // gaps between rows
+  CHECK(layout("f32[4, 8](7, 1)", "self.blas_ready") == 0);   // overlapping rows
+  CHECK(layout("f32[4, 8](16, 2)", "self.blas_ready") == 0);  // gaps between elements
   CHECK(layout("f32[4, 8](0, 1)", "self.blas_ready") == 0);   // expanded
   CHECK(layout("f32[2, 4, 8]", "self.blas_ready") == 1);
-  CHECK(layout("f32[2, 4, 8](8, 16, 1)", "self.blas_ready") == 1);  // the batch lies between
+  CHECK(layout("f32[2, 4, 8](8, 16, 1)", "self.blas_ready") == 1);  // rows of the batch interleave
   CHECK(layout("f32[2, 4, 8](64, 16, 2)", "self.blas_ready") == 0);
 }
 
@@ -99,7 +100,7 @@ TEST_CASE("hidden memory: values, defaults and lists of arguments", "[device]") 
   CHECK(has_last("-1") == 1);
   CHECK(has_last("0") == 0);
   CHECK(has_last("") == 1);
-  CHECK(ask(sum + "1])\n", "aten.sum.dim_IntList", "keepdim").bytes == 0);  // by default
+  CHECK(ask(sum + "1])\n", "aten.sum.dim_IntList", "keepdim").bytes == 0);  // the default
   CHECK(ask(sum + "1], True)\n", "aten.sum.dim_IntList", "keepdim").bytes == 1);
   CHECK(ask(sum + "1])\n", "aten.sum.dim_IntList", "dtype.given").bytes == 0);
   CHECK(ask(sum + "1, 0])\n", "aten.sum.dim_IntList", "dim.at.1").bytes == 0);
@@ -112,7 +113,7 @@ TEST_CASE("hidden memory: values, defaults and lists of arguments", "[device]") 
   %y: f32[10]@cuda:0 = aten.cat.default([%a, %b])
 )";
   CHECK(ask(cat, "aten.cat.default", "tensors.count").bytes == 2);
-  CHECK(ask(cat, "aten.cat.default", "tensors.numel").bytes == 6);  // of the largest
+  CHECK(ask(cat, "aten.cat.default", "tensors.numel").bytes == 6);  // the largest tensor
 
   const std::string cumsum = R"(
   %x: f32[4, 8]@cuda:0 = placeholder()

@@ -18,7 +18,7 @@ MemoryReport analyze(const Module& module, const MemoryOptions& options = {}) {
   return analyze_memory(module.main(), StorageMap(module.main()), options);
 }
 
-// The ideal peak of the graph, all its tensors being on one device.
+// The ideal peak of the graph; all its tensors are on one device.
 int64_t peak(const std::string& text) { return analyze(*parse(text)).peak_bytes(); }
 
 TEST_CASE("memory: a node's inputs and outputs coexist, then inputs are freed", "[memory]") {
@@ -103,8 +103,8 @@ TEST_CASE("memory: a collective's input and output are held until its wait, and 
   const auto life = [&](const char* name) { return report.lifetimes[storages.buffers(node(name))[0].index()]; };
   CHECK(life("x").last == module->main().position(node("wait")));
   CHECK(life("x").released == module->main().position(node("ag")));
-  CHECK(life("ag").released == module->main().position(node("z")));  // the wait hands it on
-  CHECK(life("p").released == life("p").last);                       // the caller's
+  CHECK(life("ag").released == module->main().position(node("z")));  // the wait returns it
+  CHECK(life("p").released == life("p").last);                       // owned by the caller
 }
 
 TEST_CASE("memory: a keep-alive dependency holds what it names, an order dependency does not", "[memory]") {
@@ -167,7 +167,7 @@ TEST_CASE("memory: classes without recorded roles follow what the graph shows, w
            (report.roles_derived ? " derived" : " recorded");
   };
   CHECK(classes("") == "parameter saved value gradient derived");
-  CHECK(classes(" {input={role=buffer}}") == "buffer saved value gradient recorded");  // outputs have no roles there
+  CHECK(classes(" {input={role=buffer}}") == "buffer saved value gradient recorded");  // outputs have no roles
 }
 
 TEST_CASE("memory: tied placeholders are counted once", "[memory]") {

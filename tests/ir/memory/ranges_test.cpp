@@ -25,7 +25,7 @@ struct Ranges {
         report(analyze_memory(module->main(), storages, options)),
         ranges(size_ranges(module->main(), storages, options)) {}
 
-  // Of the one device.
+  // The peak range of the only device.
   std::optional<PeakRange> find_peak(const TraceOptions& how = {}) const {
     REQUIRE(report.devices.size() == 1);
     const MemoryTrace trace = trace_memory(module->main(), storages, report, report.devices[0].device, options, how);
@@ -38,7 +38,7 @@ struct Ranges {
   }
 };
 
-// Sizes at the ends: 4 s0 + 16 s0 bytes live at once.
+// At both ends 4 s0 + 16 s0 bytes are live at once.
 constexpr const char* kGrowing = R"(
   symbol {name="s0", kind=backed, min=2, max=64, hint=8}
   graph @main {
@@ -66,7 +66,7 @@ TEST_CASE("ranges: narrower ones, and a value", "[memory][ranges]") {
   narrow.symbols[s0] = 16;
   const Ranges ranges(parse(kGrowing), narrow);
   CHECK(ranges.peak().min == 16 * 20);
-  CHECK(ranges.peak().max == 64 * 20);  // the file's end is the nearer one
+  CHECK(ranges.peak().max == 64 * 20);  // the file's bound is tighter
   MemoryOptions fixed;
   fixed.symbols[s0] = 32;
   const Ranges one(parse(kGrowing), fixed);
@@ -77,7 +77,7 @@ TEST_CASE("ranges: narrower ones, and a value", "[memory][ranges]") {
 }
 
 TEST_CASE("ranges: the ends may be reached at different nodes", "[memory][ranges]") {
-  // With a small s0 the constant part is the peak, with a large one the other.
+  // With a small s0 the constant part is the peak, with a large one the symbolic part.
   const Ranges ranges(parse(R"(
   symbol {name="s0", kind=backed, min=1, max=100, hint=8}
   graph @main {
@@ -119,7 +119,8 @@ TEST_CASE("ranges: a size that may be 0 makes an empty tensor, whatever the othe
 }
 
 TEST_CASE("ranges: a later step has what lives between steps, too", "[memory][ranges]") {
-  // At a given value both ends are the peak of the trace: parameter, gradient kept, two of Adam's state.
+  // For a given value both ends are the peak of the trace: parameter, kept gradient, two tensors of
+  // Adam state.
   const char* text = R"(
   symbol {name="s0", kind=backed, min=2, max=64, hint=8}
   graph @main {

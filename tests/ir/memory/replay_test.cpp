@@ -1,4 +1,4 @@
-// The caching allocator over a graph's storages: peaks, where they are, where memory runs out.
+// The caching allocator over a graph's storages: peaks, their places, and out-of-memory.
 
 #include "ir/memory/replay.h"
 
@@ -62,14 +62,14 @@ TEST_CASE("allocator replay: peaks of a chain, each at its node", "[memory][allo
   CHECK(done.replay.active.bytes == 16 * kMiB);
   CHECK(done.replay.reserved.bytes == 20 * kMiB);
   CHECK(done.name(done.replay.requested.node) == "c");
-  CHECK(done.name(done.replay.reserved.node).empty());                    // the input's segment serves them all
-  CHECK(done.replay.statistics.allocated_bytes[0].current == 13 * kMiB);  // %a is gone, the caller has the rest
+  CHECK(done.name(done.replay.reserved.node).empty());                    // the input's segment serves all
+  CHECK(done.replay.statistics.allocated_bytes[0].current == 13 * kMiB);  // %a is freed, the caller has the rest
 }
 
 TEST_CASE("allocator replay: a storage that ends makes room for the next", "[memory][allocator]") {
   const Replayed done = run(kChain);
   CHECK(done.replay.allocated.bytes == 60 * kMiB);
-  CHECK(done.replay.reserved.bytes == 60 * kMiB);  // %c takes what %a had
+  CHECK(done.replay.reserved.bytes == 60 * kMiB);  // %c takes %a's memory
   CHECK(done.name(done.replay.reserved.node) == "b");
   CHECK(done.replay.statistics.num_device_alloc == 3);
 }

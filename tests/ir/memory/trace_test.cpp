@@ -1,4 +1,5 @@
-// Traces of allocations: the order inside a node, hidden memory, what lives between steps, who owns inputs.
+// Traces of allocations: the order inside a node, hidden memory, memory that lives between steps,
+// ownership of inputs.
 
 #include "ir/memory/trace.h"
 
@@ -48,7 +49,7 @@ struct Traced {
     return text;
   }
 
-  // What is there before the first node.
+  // The blocks present before the first node.
   std::string initial() const {
     std::string text;
     for (const uint32_t block : trace.initial) {
@@ -115,7 +116,8 @@ TEST_CASE("memory trace: calls on another device take nothing here", "[memory]")
   CHECK(traced.at("b").empty());
 }
 
-// Frees follow the inputs of the node, repeats once; what nobody reads goes last.
+// Frees follow the order of the node's inputs, each once; results without a consumer are freed
+// last.
 TEST_CASE("memory trace: the order in which a node frees", "[memory]") {
   const Traced traced = trace(R"(graph @main {
   %x: f32[4]@cuda:0 = placeholder()
@@ -199,7 +201,7 @@ TEST_CASE("memory: an input's storage ends where each placeholder on it is donat
         .ideal;
   };
   CHECK(ideal("donated=true")[3] == 32);   // %a and %b
-  CHECK(ideal("donated=false")[3] == 48);  // and the storage of both
+  CHECK(ideal("donated=false")[3] == 48);  // and the inputs' storage
 }
 
 TEST_CASE("memory trace: no optimizer state where the inputs hold it", "[memory]") {
@@ -221,8 +223,9 @@ TEST_CASE("allocator replay: steps run until two are alike", "[memory][allocator
   const AllocatorReplay later = replay(trace(kTracedStep, {}, false, SteadyState{}), true);
   CHECK(later.is_steady);
   CHECK(later.steps >= 3);
-  CHECK(later.requested.bytes == 8 * 4 * kMiB + 4);  // two states and a gradient besides
-  // The caller gives up the loss and what was added up; parameters, states, gradient and input stay.
+  CHECK(later.requested.bytes == 8 * 4 * kMiB + 4);  // plus two states and a gradient
+  // The caller frees the loss and the accumulated gradient; parameters, states, gradient and input
+  // stay.
   const AllocatorReplay freed = replay(trace(kTracedStep, {}, false, SteadyState{OptimizerState::kAdam, false}), true);
   CHECK(freed.requested.bytes == 7 * 4 * kMiB + 4);
 }

@@ -1,7 +1,8 @@
-// The op table held to what ran: tests/ir/data/op_facts.fxg.zst has one graph for each call that
-// scripts/peers/op_facts.py executed, with what the call did. Where the table, EffectMap or StorageMap deny what was
-// seen, the test fails. Where they claim what was not seen, that is safe: such cases fall into the classes below, each
-// with its count, and what falls in none fails.
+// Compares the op table with executed calls. tests/ir/data/op_facts.fxg.zst has one graph for each
+// call that scripts/peers/op_facts.py executed, with the recorded facts. The test fails if the
+// table, EffectMap or StorageMap denies an observed fact. Claiming an unobserved one is safe:
+// these cases fall into the classes below, each with its exact count. A case in no class fails the
+// test.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -27,7 +28,8 @@ namespace {
 
 using Pairs = std::set<std::pair<size_t, size_t>>;
 
-// What one call did, by tensors of its outputs and of its arguments in order; `Facts` of op_run.py says what each is.
+// The facts of one call, by tensors of its outputs and of its arguments in order; `Facts` in
+// op_run.py defines them.
 struct Executed {
   Pairs shares, same, joined;
   std::set<size_t> writes, bumps, resizes, moves, reads;
@@ -77,10 +79,10 @@ Executed read_facts(std::string_view text) {
   return facts;
 }
 
-// A question of which the analyses and the execution have each an answer.
+// The graphs with a disagreement between the analyses and the execution, by class.
 using Counts = std::map<std::string, std::vector<std::string>>;  // class -> graphs
 
-// Nodes at the end of a graph while it lives.
+// Temporary nodes at the end of a graph, erased by the destructor.
 class Probe {
  public:
   explicit Probe(Graph& graph) : graph_(graph) {}
@@ -101,7 +103,7 @@ class Probe {
     return node;
   }
 
-  // A node for tensor `leaf` of what `node` produces.
+  // A node for tensor `leaf` of `node`'s result.
   NodeId element(NodeId node, size_t leaf) {
     const Value value = graph_.value(node);
     if (!has_elements(value)) return node;
@@ -124,7 +126,7 @@ class Probe {
   std::vector<NodeId> nodes_;
 };
 
-// One call, as the analyses see it. Adds each disagreement to `found`; "denied" ones are unsafe.
+// Compares one call with the analyses. Adds each disagreement to `found`; "denied" ones are unsafe.
 class Judge {
  public:
   Judge(Graph& graph, Counts& found) : graph_(graph), effects_(graph), storages_(graph, effects_), found_(found) {
@@ -212,7 +214,7 @@ class Judge {
           false, true);
   }
 
-  // Which object a tensor is shows when its sizes change: whoever holds that object sees it.
+  // Identity of tensor objects shows when sizes change: every holder of the object sees the change.
   void judge_objects(const Executed& facts) {
     for (size_t o = 0; o < outputs_.size(); ++o) {
       Probe probe(graph_);
@@ -222,7 +224,7 @@ class Judge {
       const StorageMap storages(graph_);
       for (size_t a = 0; a < arguments_.size(); ++a) {
         const NodeId holder = arguments_[a].node;
-        if (a > 0 && holder == arguments_[a - 1].node) continue;  // all of a tuple in one
+        if (a > 0 && holder == arguments_[a - 1].node) continue;  // a tuple's tensors together
         bool is_seen = false;
         for (size_t same = a; same < arguments_.size() && arguments_[same].node == holder; ++same) {
           is_seen |= facts.same.count({o, same}) != 0;
@@ -260,7 +262,7 @@ struct Row {
   const char* reason;
 };
 
-// What is claimed of more calls than it holds of, each for a reason. "denied" is in no row.
+// Facts claimed for more calls than they hold for, each with a reason. "denied" has no row.
 constexpr Row kSafe[] = {
     {"changes metadata", 218, "t_ of one dimension; lists of out arguments, which are not compared"},
     {"draws", 165, "a dropout of nothing or of everything, an evaluation, an empty result"},
@@ -279,7 +281,7 @@ std::unique_ptr<Module> load_facts() {
   return std::move(*loaded);
 }
 
-// Judges every graph; returns how many questions were asked.
+// Checks every graph; returns the number of questions.
 size_t judge_all(Module& module, Counts& found) {
   size_t answers = 0;
   for (const GraphId id : module.graphs()) {

@@ -137,7 +137,7 @@ TEST_CASE("writes come from the schema") {
   CHECK(op("aten.add_.Tensor").writes == Positions{0});
   CHECK(op("aten.add_.Tensor").view == ViewKind::kIdentity);
   CHECK_FALSE(op("aten.add_.Tensor").is_pure());
-  // An out-variant writes its last argument and hands it back.
+  // An out-variant writes its last argument and returns it.
   CHECK(op("aten.add.out").writes == Positions{3});
   CHECK(op("aten.add.out").aliases == Aliases{3});
   CHECK(op("aten.add.out").view == ViewKind::kNone);
@@ -224,12 +224,12 @@ TEST_CASE("aliases that the schema hides are known") {
   CHECK_FALSE(op("aten.split.Tensor").hides_alias);
   CHECK(op("prims.device_put.default").hides_alias);
   CHECK_FALSE(op("prims.convert_element_type.default").hides_alias);
-  // Both returns lie in the second argument, which is written.
+  // Both returns are in the second argument, which is written.
   const Op& copy_in = op("fsdp.all_gather_copy_in.default");
   CHECK(copy_in.aliases == Aliases{1, 1});
   CHECK(copy_in.writes == Positions{1});
   CHECK((copy_in.hides_alias && copy_in.hides_writes));
-  // Annotated as a write, but a view.
+  // Annotated as a write, but in fact a view.
   CHECK(op("prims.as_strided.default").writes.empty());
   CHECK(op("prims.as_strided.default").view == ViewKind::kView);
   CHECK(op("prims.copy_to.default").writes == Positions{0});
@@ -320,7 +320,7 @@ TEST_CASE("host waits, assertions and barriers") {
   CHECK(op("aten.nonzero.default").has(Effect::kHostSync));
   CHECK_FALSE(op("aten.nonzero_static.default").has(Effect::kHostSync));
   CHECK_FALSE(op("aten.sym_size.int").has(Effect::kHostSync));
-  // A boolean index decides, and only the caller sees it.
+  // Only a boolean index makes the host wait, and only a call's arguments show it.
   CHECK(op("aten.index.Tensor").mask_arg == 1);
   CHECK_FALSE(op("aten.index.Tensor").has(Effect::kHostSync));
   CHECK(op("aten.index_select.default").mask_arg == -1);
@@ -365,7 +365,7 @@ TEST_CASE("higher-order ops") {
 }
 
 TEST_CASE("the sets of the partitioner and of torchtitan") {
-  // By packet: every overload of it.
+  // By packet: includes every overload.
   CHECK(op("aten.mm.default").in(OpSet::kComputeIntensive));
   CHECK(op("aten.mm.out").in(OpSet::kComputeIntensive));
   CHECK_FALSE(op("aten.baddbmm.default").in(OpSet::kComputeIntensive));
@@ -403,7 +403,7 @@ TEST_CASE("the partitioner's lists are complete") {
   CHECK(members(OpSet::kComputeIntensive) == 11);
   CHECK(members(OpSet::kPartitionerView) == 12);
   CHECK(members(OpSet::kPartitionerRandom) == 3);
-  // 353 in the framework, of which 43 are Python functions.
+  // 353 in the framework, including 43 Python functions.
   CHECK(members(OpSet::kRecomputable) == 310);
 }
 

@@ -11,7 +11,7 @@
 namespace fxopt {
 namespace {
 
-// A rank's graph: groups as lines, then calls, each "GROUP OP" on %x, with what is written of it in between.
+// A rank's graph: groups, one per line, then calls on %x, with other nodes between them.
 struct Rank {
   int64_t rank;
   std::string groups, body;
@@ -70,10 +70,10 @@ TEST_CASE("ranks: other calls, types, sizes, reductions and numbers of calls are
                                    "  %w_b: bf16[4] = _c10d_functional.wait_tensor.default(%b)\n") ==
         call + "all_reduce bf16 x 4 sum");
   CHECK(against(reduce("a", "g")) ==
-        "group 'g' (ranks 0, 1), call 2: rank 0 issues %b: all_reduce f32 x 4 sum, and rank 1 issues no more than 1 "
+        "group 'g' (ranks 0, 1), call 2: rank 0 issues %b: all_reduce f32 x 4 sum, and rank 1 issues only 1 of these "
         "calls");
   CHECK(against(reduce("c", "g") + reduce("d", "g")).empty());  // names do not count
-  // Nor do sizes that have as many elements.
+  // Shapes with equal element counts agree.
   CHECK(against(reduce("a", "g") + "  %h: f32[2, 2] = aten.view.default(%x, [2, 2])\n"
                                    "  %b: f32[2, 2] = _c10d_functional.all_reduce.default(%h, \"sum\", \"g\")\n"
                                    "  %w_b: f32[2, 2] = _c10d_functional.wait_tensor.default(%b)\n")
@@ -83,7 +83,7 @@ TEST_CASE("ranks: other calls, types, sizes, reductions and numbers of calls are
 TEST_CASE("ranks: a rank that issues nothing on its group is found", "[ranks]") {
   const std::string groups = group("g", "0, 1");
   CHECK(first_of(compare({{0, groups, reduce("a", "g")}, {1, groups, ""}})) ==
-        "group 'g' (ranks 0, 1), call 1: rank 0 issues %a: all_reduce f32 x 4 sum, and rank 1 issues no more than 0 "
+        "group 'g' (ranks 0, 1), call 1: rank 0 issues %a: all_reduce f32 x 4 sum, and rank 1 issues only 0 of these "
         "calls");
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("ranks: members without a file are told, and not compared", "[ranks]")
 
 TEST_CASE("ranks: groups that members know differently, and that a rank is not a member of", "[ranks]") {
   CHECK(first_of(compare({{0, group("g", "0, 1"), reduce("a", "g")}, {1, group("g", "1, 0"), reduce("a", "g")}})) ==
-        "rank 1 knows group 'g' (ranks 1, 0), and rank 0 group 'g' (ranks 0, 1)");
+        "rank 1 lists group 'g' (ranks 1, 0), but rank 0 lists group 'g' (ranks 0, 1)");
   CHECK(first_of(compare({{0, group("g", "1, 2"), reduce("a", "g")}})) ==
         "rank 0 issues calls on group 'g' (ranks 1, 2), of which it is not a member");
 }
@@ -112,7 +112,7 @@ TEST_CASE("ranks: two groups in two orders are a circle", "[ranks]") {
         "0, 1); rank 1 issues %b on group 'h' (ranks 0, 1) before %a on group 'g' (ranks 0, 1)");
 }
 
-// 64 ranks: 62 of them wait on the group of all, two of them first on a group of their own.
+// 64 ranks: 62 wait on the group of all ranks, two wait first on their own group.
 TEST_CASE("ranks: 62 ranks against 2", "[ranks]") {
   std::string all = "0";
   for (int i = 1; i < 64; ++i) all += ", " + std::to_string(i);
@@ -142,7 +142,7 @@ TEST_CASE("ranks: three groups in a circle that no two ranks see", "[ranks]") {
 TEST_CASE("ranks: results that nobody waits for, and that are read before", "[ranks]") {
   const std::string groups = group("g", "0");
   const std::string call = "  %a: f32[4] = _c10d_functional.all_reduce.default(%x, \"sum\", \"g\")\n";
-  CHECK(first_of(compare({{0, groups, call}})) == "rank 0: %a: nobody waits for it");
+  CHECK(first_of(compare({{0, groups, call}})) == "rank 0: %a: nothing waits for it");
   CHECK(first_of(compare({{0, groups,
                            call + "  %n: f32[4] = aten.neg.default(%a)\n"
                                   "  %w: f32[4] = _c10d_functional.wait_tensor.default(%a)\n"}})) ==
@@ -158,7 +158,7 @@ TEST_CASE("ranks: what an all-to-all gives is what the other takes", "[ranks]") 
   };
   CHECK(first_of(compare({{0, groups, exchange("1, 3", "1, 3")}, {1, groups, exchange("3, 1", "3, 1")}})).empty());
   CHECK(first_of(compare({{0, groups, exchange("1, 3", "1, 3")}, {1, groups, exchange("2, 2", "3, 1")}})) ==
-        "group 'g' (ranks 0, 1), call 1: rank 0 gives rank 1 3 rows by %a, which takes 2 by %a");
+        "group 'g' (ranks 0, 1), call 1: rank 0 sends rank 1 3 rows in %a, but that rank expects 2 in %a");
 }
 
 TEST_CASE("ranks: sends and receives are matched in order", "[ranks]") {
@@ -169,11 +169,11 @@ TEST_CASE("ranks: sends and receives are matched in order", "[ranks]") {
   const std::string send = message("a", "isend", 1, 0), receive = message("b", "irecv", 0, 0);
   CHECK(first_of(compare({{0, groups, send}, {1, groups, receive}})).empty());
   CHECK(first_of(compare({{0, groups, send}, {1, groups, message("b", "irecv", 0, 7)}}))
-            .ends_with("and the other end has none"));
+            .ends_with("but the other rank has no counterpart"));
   CHECK(first_of(compare({{0, groups, send + message("c", "isend", 1, 0)}, {1, groups, receive}})) ==
-        "group 'g' (ranks 0, 1), from rank 0 to rank 1, message 2: rank 0 issues %c: isend f32 x 4, and the other end "
-        "has none");
-  // A message before a reduction on one rank, and after it on the other.
+        "group 'g' (ranks 0, 1), from rank 0 to rank 1, message 2: rank 0 issues %c: isend f32 x 4, but the other "
+        "rank has no counterpart");
+  // A message before a reduction on one rank and after it on the other.
   CHECK(first_of(compare({{0, groups, send + reduce("r", "g")}, {1, groups, reduce("r", "g") + receive}}))
             .starts_with("a circle of 2 calls"));
 }
@@ -191,12 +191,12 @@ TEST_CASE("ranks: equal calls that stand for other ones on another rank", "[rank
   };
   const std::string one = made("a", "13", "20") + made("b", "24", "30");
   CHECK(first_of(compare({{0, groups, one}, {1, groups, one}})).empty());
-  // Uids are counted, not compared: the other rank has more nodes.
+  // Origins are compared by order, not by uid: the other rank has more nodes.
   CHECK(first_of(compare({{0, groups, one}, {1, groups, made("a", "37", "40") + made("b", "58", "50")}})).empty());
   CHECK(first_of(compare({{0, groups, one}, {1, groups, made("a", "12", "20") + made("b", "34", "30")}})) ==
-        "group 'g' (ranks 0, 1), call 1: rank 0 issues %a: all_reduce f32 x 4 sum for what was call 1, 3 on the group "
+        "group 'g' (ranks 0, 1), call 1: rank 0 issues %a: all_reduce f32 x 4 sum in place of call 1, 3 of the group "
         "before "
-        "passes, and rank 1 issues %a: all_reduce f32 x 4 sum for what was call 1, 2");
+        "passes, and rank 1 issues %a: all_reduce f32 x 4 sum in place of call 1, 2");
   const auto name = [&groups](const std::string& body) {
     const std::unique_ptr<Module> module =
         parse(groups + "graph @main {kind=inference} {\n  %x: f32[4] = placeholder()\n" + body + "  return (%x,)\n}\n");
@@ -207,7 +207,7 @@ TEST_CASE("ranks: equal calls that stand for other ones on another rank", "[rank
   CHECK(name(one) != name(made("a", "12", "20") + made("b", "34", "30")));
   CHECK(name(one) != name(reduce("a", "g") + reduce("b", "g")));
   CHECK(name("").empty());
-  // Two calls exchanged.
+  // Two swapped calls.
   const std::string plain = reduce("a", "g") + reduce("b", "g"), turned = reduce("b", "g") + reduce("a", "g");
   CHECK(first_of(compare({{0, groups, plain}, {1, groups, plain}})).empty());
   const std::string first = "  %a: f32[4] = _c10d_functional.all_reduce.default(%x, \"sum\", \"g\") {uid=9}\n" +
@@ -215,7 +215,7 @@ TEST_CASE("ranks: equal calls that stand for other ones on another rank", "[rank
   const std::string second = "  %b: f32[4] = _c10d_functional.all_reduce.default(%x, \"sum\", \"g\") {uid=11}\n" +
                              std::string("  %w_b: f32[4] = _c10d_functional.wait_tensor.default(%b) {uid=12}\n");
   CHECK(first_of(compare({{0, groups, first + second}, {1, groups, second + first}}))
-            .find("for what was call 1 on the group before passes") != std::string::npos);
+            .find("in place of call 1 of the group before passes") != std::string::npos);
 }
 
 TEST_CASE("ranks: what a batch sends and receives begins together", "[ranks]") {
@@ -230,8 +230,8 @@ TEST_CASE("ranks: what a batch sends and receives begins together", "[ranks]") {
   CHECK(first_of(compare({{0, groups, batch(both, 1)}, {1, groups, batch(turned, 0)}})).empty());
   CHECK(first_of(compare({{0, groups, batch(both, 1)}, {1, groups, batch(both, 0)}})).empty());
   CHECK(first_of(compare({{0, groups, batch(both, 1)}, {1, groups, batch(sends, 0)}}))
-            .ends_with("and the other end has none"));
-  // One by one each waits for the other to receive.
+            .ends_with("but the other rank has no counterpart"));
+  // Issued one by one, each rank waits for the other to receive.
   const std::string send = collective("s", "isend.default(%x, 1, 0, \"g\")"),
                     to_0 = collective("s", "isend.default(%x, 0, 0, \"g\")");
   const std::string receive = collective("r", "irecv.default(%x, 1, 0, \"g\")"),

@@ -1,4 +1,4 @@
-// What is asked of a graph is made once, and made again once the graph has changed.
+// Facts of a graph are computed on first use, and again only after the graph has changed.
 #include "ir/step/facts.h"
 
 #include "passes/pipeline/pipeline.h"

@@ -1,4 +1,4 @@
-// What analyze_phases() reads from marks and dependencies. Inference has text cases, see
+// analyze_phases() from marks and dependencies. Inference has text cases in
 // tests/cases/passes/infer-phase.
 
 #include "ir/step/phases.h"
@@ -52,7 +52,7 @@ TEST_CASE("a joint graph is backward where it depends on tangents, also through 
   CHECK(phase_of(graph, map, "b") == Phase::kForward);
   CHECK(phase_of(graph, map, "c") == Phase::kBackward);
   CHECK(phase_of(graph, map, "d") == Phase::kBackward);
-  CHECK(phase_of(graph, map, "e") == Phase::kBackward);  // a mark adds to the closure
+  CHECK(phase_of(graph, map, "e") == Phase::kBackward);  // a mark extends the closure
   CHECK(phase_of(graph, map, "s") == Phase::kForward);
 }
 

@@ -8,7 +8,8 @@
 namespace fxopt {
 namespace {
 
-// Roles of the placeholders and then of the outputs, "x=input" and "gradient(w)", separated by spaces.
+// Roles of the placeholders and then of the outputs, such as "x=input" and "gradient(w)", separated
+// by spaces.
 std::string roles(const std::string& kind, const std::string& lines) {
   const std::string text = "symbol {name=\"s0\", kind=backed}\ngraph @main {kind=" + kind + "} {\n" + lines + "}";
   Result<std::unique_ptr<Module>> module = parse_text(text, "test");
@@ -39,7 +40,7 @@ TEST_CASE("roles: a joint graph is read by places, shapes and dependencies", "[r
   )";
   CHECK(roles("joint", body + "return (%y, %g, None)") ==
         "w=parameter x=unspecified t=tangent | unspecified | gradient(w) | unspecified ");
-  // One output too many, one too few, and a gradient of another shape.
+  // An extra output, a missing one, and a gradient of another shape.
   CHECK(roles("joint", body + "return (%y, %g, None, None)").find("tangent") == std::string::npos);
   CHECK(roles("joint", body + "return (%y, None)").find("tangent") == std::string::npos);
   CHECK(roles("joint", body + "return (%y, %xt, None)").find("tangent") == std::string::npos);

@@ -1,4 +1,4 @@
-// Several graphs as one step: which run gives what to which, and the graph that does the same.
+// Several graphs as one step: which values flow between runs, and the composed graph.
 #include "ir/step/step.h"
 
 #include <memory>
@@ -12,8 +12,8 @@
 namespace fxopt {
 namespace {
 
-// The graph that does the same, a node a line: its name, its target, what it reads, in backward behind a '|', and what it
-// keeps alive. Or the error.
+// The composed graph, a node per line: name, target, inputs, and nodes kept alive; lines of
+// backward nodes start with '|'. Or the error.
 std::string composed(const std::string& text) {
   const std::unique_ptr<Module> module = parse(text);
   const Result<Step> step = find_step(*module);
@@ -87,7 +87,7 @@ output(forward.l, backward.g)
 TEST_CASE("step: backward takes what forward saved, by what the file says or else by name", "[step]") {
   CHECK(composed(kForward + backward(kSaved1, kSaved2)) == kPair);
   CHECK(composed(kForward + backward(kSaved, kSaved)) == kPair);
-  CHECK(composed(backward(kSaved, kSaved) + kForward) == kPair);  // in whatever order they stand
+  CHECK(composed(backward(kSaved, kSaved) + kForward) == kPair);  // in any order of graphs
   CHECK(composed(kForward + backward(kSaved, "f32[1024] = placeholder()")) == kPair);
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("step: what does not fit is refused", "[step]") {
   std::string other = kForward;
   other.replace(other.find("@f"), 2, "@f2");
   CHECK(composed(kForward + other + backward(kSaved, kSaved)) ==
-        "nothing says which of 2 forward graphs each of 1 backward graphs belongs to");
+        "the file does not record which of 2 forward graphs each of 1 backward graphs belongs to");
 }
 
 TEST_CASE("step: one graph is its own step", "[step]") {
@@ -206,7 +206,7 @@ TEST_CASE("step: what nothing pairs is refused", "[step]") {
   const std::string pair = kForward + backward(kSaved1, kSaved2);
   const std::string runs = "invocation {graph=\"f\"}\ninvocation {graph=\"f\"}\ninvocation {graph=\"b\"}\n";
   CHECK(composed(runs + pair) ==
-        "backward may belong to each of 2 runs, forward[0] and others: nothing says whose saved values it takes");
+        "backward may belong to each of 2 runs, forward[0] and others: the source of its saved values is unknown");
   CHECK(composed("invocation {graph=\"f\"}\n" + pair) == "no invocation runs @b");
   CHECK(composed("invocation {graph=\"f\"}\ninvocation {graph=\"b\", bindings=[{input=0, output=1, invocation=0}, "
                  "{input=0}]}\n" +
@@ -294,7 +294,8 @@ TEST_CASE("step: a constant is there once, under whatever path", "[step]") {
   CHECK(ideal_peak(text) == 16);
 }
 
-// Bytes by hand: w and x throughout; of each microbatch b until its last reader; the loss and the tangent.
+// Bytes counted by hand: w and x throughout; b of each microbatch until its last use; the loss and
+// the tangent.
 TEST_CASE("step: memory of a pair and of microbatches", "[step]") {
   constexpr int64_t kTensor = 4096, kScalar = 4;
   const std::string pair = kForward + backward(kSaved1, kSaved2);
@@ -302,14 +303,14 @@ TEST_CASE("step: memory of a pair and of microbatches", "[step]") {
   CHECK(ideal_peak(pair) == 4 * kTensor + 2 * kScalar);
   // At %backward[1].e: w, x twice, b twice, e; two losses and a tangent.
   CHECK(ideal_peak(kMicrobatches + pair) == 6 * kTensor + 3 * kScalar);
-  // One after the other: at %backward[0].e of the second: w, x twice, the first gradient, b, e.
+  // In turn: at %backward[0].e of the second: w, x twice, the first gradient, b, e.
   const std::string in_turn = R"(invocation {graph="f", microbatch=0}
 invocation {graph="b", microbatch=0}
 invocation {graph="f", microbatch=1}
 invocation {graph="b", microbatch=1}
 )";
   CHECK(ideal_peak(in_turn + pair) == 6 * kTensor + 3 * kScalar);
-  // Storages that the file records are those of one run.
+  // Storages recorded in the file belong to one run.
   std::string recorded = pair;
   recorded.replace(recorded.find("%b: f32[1024] = aten"), 13, "%b: f32[1024]@cpu$0");
   CHECK(ideal_peak("storage {id=0, bytes=4096, device=\"cpu\"}\n" + kMicrobatches + recorded) > 0);

@@ -1,4 +1,4 @@
-// Modules by path, and which of them are alike.
+// Modules by path, and groups of equal modules.
 
 #include "ir/summary/module_tree.h"
 
@@ -48,8 +48,8 @@ TEST_CASE("modules: numbered siblings that hold the same are one row, others are
   }
   add(tree, "layers.4.mlp", 2, 2);  // another kind of node
   add(tree, "layers.5.att", 2);     // another name below
-  add(tree, "layers.6.mlp", 3);     // one more
-  add(tree, "layers.07.mlp", 2);    // not how a list numbers
+  add(tree, "layers.6.mlp", 3);     // one node more
+  add(tree, "layers.07.mlp", 2);    // lists do not number like this
   tree.finish();
   CHECK(lines_of(tree, 3) == Lines{"layers x 1: 19", " 0, 1, 3 x 3: 6", "  mlp x 3: 6", " 6 x 1: 3", "  mlp x 1: 3",
                                    " a x 1: 2", "  mlp x 1: 2", " b x 1: 2", "  mlp x 1: 2", " 4 x 1: 2",

@@ -1,4 +1,5 @@
-// Arguments of calls by the places of schemas: given by place, by keyword, by default, or not.
+// Arguments of calls by their schema position: given by position, by keyword, by default, or
+// absent.
 
 #include "ir/values/call_args.h"
 

@@ -1,4 +1,5 @@
-// Values of calls that were traced without theirs; storages as large as those they are cloned from.
+// Values of calls that were traced without them, and storages as large as the storage they are
+// cloned from.
 
 #include "ir/values/complete_values.h"
 
@@ -76,7 +77,7 @@ TEST_CASE("memory: a copy into a view of little is as large as all of its storag
   CHECK(bytes_of(view + "  %y: f32[64, 4](256, 1) = aten.slice_scatter.default(%v, %src, 1)\n") == 65536);
   CHECK(bytes_of(view + "  %y: f32[64, 4] = aten.clone.default(%v)\n") == 1024);
   CHECK(bytes_of(view + "  %y: f32[64, 4] = aten.copy.default(%src, %v)\n") == 1024);
-  // Strides that were not kept are those of an argument whose elements share places.
+  // With strides not preserved, they follow an argument whose elements share memory.
   CHECK(bytes_of(R"(
   %one: f32[1, 4] = placeholder()
   %src: f32[64, 4] = placeholder()

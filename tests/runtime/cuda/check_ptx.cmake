@@ -1,8 +1,11 @@
-# cmake -DNVCC=... -DSOURCE=... -DBINARY=... -DLOG=... -P check_ptx.cmake: what nvcc made of kernels.cu.
+# cmake -DNVCC=... -DSOURCE=... -DBINARY=... -DLOG=... -P check_ptx.cmake: checks the code that nvcc
+# makes of kernels.cu.
 #
-# - One entry for each body and type of bodies.inc, and no other, with parameters of an FxCall, a phase and a first unit.
-# - No approximate instruction. A product and a sum are joined where the source says fma() alone: not in kernels without one.
-# - No spills, by the log of the plugin's build, in any kernel; registers are listed.
+# - One entry for each body and type of bodies.inc, and no other. Its parameters are an FxCall, a
+#   phase and a first unit.
+# - No approximate instruction. A product and a sum are fused only by an fma() of the source. A
+#   kernel without fma() has none.
+# - No spills in any kernel, by the log of the plugin's build. The registers are listed.
 cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND "${NVCC}" -std=c++20 -O3 --fmad=false -arch=compute_90 "-I${SOURCE}" -ptx "${SOURCE}/runtime/cuda/kernels.cu"
   -o "${BINARY}/kernels.ptx" RESULT_VARIABLE status ERROR_VARIABLE error)
@@ -12,7 +15,7 @@ endif()
 file(READ "${BINARY}/kernels.ptx" ptx)
 set(faults "")
 
-# The bodies, as the list has them.
+# The kernels that bodies.inc asks for.
 file(READ "${SOURCE}/runtime/ops/kernels/bodies.inc" bodies)
 string(REGEX MATCHALL "FX_(BODY|POINTWISE|REDUCTION)\\(([a-z_]+), (all|real)" rows "${bodies}")
 set(wanted "")
@@ -42,7 +45,7 @@ if(NOT wanted STREQUAL found)
   string(APPEND faults "kernels are\n${found}\nand should be\n${wanted}\n")
 endif()
 
-# Kernel by kernel.
+# Each kernel.
 string(REGEX REPLACE "\\.visible \\.entry " ";" parts "${ptx}")
 list(POP_FRONT parts)
 foreach(part IN LISTS parts)
@@ -52,7 +55,7 @@ foreach(part IN LISTS parts)
   if(NOT parameters MATCHES "\\.param \\.align 8 \\.b8 [a-z0-9_]+\\(64\\).\\.param \\.u32 [a-z0-9_]+.\\.param \\.u64 [a-z0-9_]+$")
     string(APPEND faults "${name}: its parameters are ${parameters}\n")
   endif()
-  # Without .rn the assembler may join them.
+  # Without .rn, the assembler may fuse them.
   if(part MATCHES "[ \t](add|sub|mul)\\.f(32|64)")
     string(APPEND faults "${name}: ${CMAKE_MATCH_0} without .rn\n")
   endif()
@@ -61,12 +64,12 @@ foreach(part IN LISTS parts)
   endif()
   if(name MATCHES "^fx_(add|sub|mul|le|where|copy|cat|fill|sum|amax|slice_backward|gather_rows|add_rows|masked_scale|dropout|nll_loss|nll_loss_backward)_" AND
       part MATCHES "fma\\.rn\\.f(32|64)[^\n]*")
-    # A division is made of fma by its own rules: IEEE-correct, and written div.rn in PTX.
+    # A division is IEEE-correct and is div.rn in PTX. Only the assembler makes fma of it.
     string(APPEND faults "${name}: ${CMAKE_MATCH_0}, which the source does not say\n")
   endif()
 endforeach()
 
-# Registers, spills.
+# Registers and spills.
 file(STRINGS "${LOG}" lines)
 set(table "")
 foreach(line IN LISTS lines)

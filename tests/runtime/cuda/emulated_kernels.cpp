@@ -6,7 +6,7 @@
 #include <exception>
 #include <iterator>
 
-// Kernels need the words of CUDA before them.
+// The keywords of CUDA must be defined before the kernels.
 // clang-format off
 #include "tests/runtime/cuda/emulation.h"
 #include "runtime/cuda/kernels.cu"

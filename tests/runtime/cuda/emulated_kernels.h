@@ -7,7 +7,7 @@
 
 namespace fxopt {
 
-// A kernel of runtime/cuda/kernels.cu, as g++ compiled it.
+// A kernel of runtime/cuda/kernels.cu, compiled by g++.
 struct EmulatedKernel {
   std::string_view symbol;  // "fx_add_f32"
   void (*kernel)(FxCall call, uint32_t phase, int64_t first);
@@ -15,7 +15,9 @@ struct EmulatedKernel {
 };
 const EmulatedKernel* find_emulated_kernel(std::string_view symbol);
 
-// The kernels of a GPU as a table for the executor of the CPU: each unit is a block of emulated threads. Threads of a block run in an order drawn from `shuffle`, or in order where it is 0.
+// The kernels of a GPU as a table for the executor of the CPU. Each unit is a block of emulated
+// threads. Threads of a block run in an order drawn from `shuffle`, or in their own order if it is
+// 0.
 const FxKernelTable& emulated_table();
 void set_emulated_order(uint64_t shuffle);
 

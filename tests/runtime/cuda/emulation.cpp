@@ -31,10 +31,10 @@ struct Thread {
 struct Warp {
   uint64_t given[32], taken[2][32];
   uint32_t arrived = 0, mask = 0;
-  uint32_t turn = 0;  // of the two tables of results: a lane may read one while others fill the next
+  uint32_t turn = 0;  // which table of results: a lane may read one while others fill the next
 };
 
-// Stacks of the threads of a block: memory that the system gives when it is touched.
+// Stacks of the threads of a block, in memory that the system provides on first use.
 class Stacks {
  public:
   Stacks() = default;
@@ -60,7 +60,7 @@ class Stacks {
  private:
   void give_back() {
     if (base_ == nullptr) return;
-    // The last frame of a fiber does not return: its guards would outlive the memory.
+    // The last frame of a fiber does not return, so its guards would outlive the memory.
     ASAN_UNPOISON_MEMORY_REGION(base_, count_ * kStack);
     munmap(base_, count_ * kStack);
   }
@@ -68,7 +68,7 @@ class Stacks {
   size_t count_ = 0;
 };
 
-// preallocated fibers give nothing back.
+// Preallocated fibers free nothing.
 struct NoAllocator {
   void deallocate(context::stack_context&) {}
 };
@@ -82,7 +82,7 @@ class Block {
   const uint64_t* exchange(uint32_t mask, uint64_t value, const char* where);
 
   dim3 index, size;
-  unsigned current = 0;  // thread
+  unsigned current = 0;  // the thread that runs
   const Thread& thread() const { return threads_[current]; }
 
  private:
@@ -122,7 +122,7 @@ Block::Block(const dim3& block_index, const dim3& block_size, const std::functio
   }
 }
 
-// An exception cannot leave a fiber: the scheduler throws it.
+// An exception cannot leave a fiber, so the scheduler throws it.
 void Block::fail(std::string message) {
   if (error_.empty()) error_ = std::move(message);
 }
@@ -134,7 +134,7 @@ void Block::wait(State state, const char* where) {
   scheduler_ = std::move(scheduler_).resume();
 }
 
-// A barrier waits for the threads that have not ended.
+// A barrier waits only for threads that have not ended.
 void Block::release_barrier() {
   if (at_barrier_ == 0 || at_barrier_ < alive_) return;
   at_barrier_ = 0;
@@ -173,7 +173,7 @@ const uint64_t* Block::exchange(uint32_t mask, uint64_t value, const char* where
   return warp.taken[turn];
 }
 
-// Whether the thread could run, until it waits or ends.
+// Runs the thread until it waits or ends. Returns false if it cannot run.
 bool Block::turn_of(unsigned i) {
   if (threads_[i].state != State::kReady || !error_.empty()) return false;
   current = i;
@@ -181,7 +181,7 @@ bool Block::turn_of(unsigned i) {
   return true;
 }
 
-// One thread of each place, and how many more are there.
+// Names one thread at each place, and how many others wait there.
 void Block::say_who_waits() {
   std::map<std::string, std::pair<size_t, size_t>> places;  // the first thread, the count
   for (size_t i = 0; i < threads_.size(); ++i) {
@@ -204,7 +204,7 @@ void Block::run(std::mt19937_64* order) {
   uint64_t left = 0;
   while (alive_ > 0 && error_.empty()) {
     if (order != nullptr) std::shuffle(turns.begin(), turns.end(), *order);
-    // Warps fall behind others by as much as barriers let them.
+    // Warps may fall behind others as far as barriers allow.
     if (order != nullptr && left-- == 0) {
       left = 1 + (*order)() % 32;
       for (uint8_t& sleep : sleeps) sleep = (*order)() % 2 == 0;
@@ -216,7 +216,7 @@ void Block::run(std::mt19937_64* order) {
   }
   running = outer;
   if (error_.empty()) return;
-  // Fibers that wait hold nothing: they are unwound with the block.
+  // Waiting fibers own nothing, so they are unwound with the block.
   throw std::runtime_error(error_);
 }
 

@@ -1,5 +1,7 @@
-// CUDA's words for g++: the kernels of runtime/cuda, run on the host. Every thread of a block is a fiber; fibers wait at barriers and
-// exchanges of a warp, and every one runs to its end. Not here: tensor cores, asynchronous copies, cooperative grids, races of blocks.
+// The keywords of CUDA for g++, so that the kernels of runtime/cuda run on the host. Every thread
+// of a block is a fiber. Fibers wait at barriers and at exchanges of a warp, and each runs to its
+// end. Not emulated: tensor cores, asynchronous copies, cooperative grids, and races between
+// blocks.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +15,23 @@ struct dim3 {
 
 namespace fxopt::emulation {
 
-// A block's threads take turns: in order, or in an order drawn from `shuffle` whenever all of them wait. What depends on the order has a
-// barrier too few.
+// The threads of a block take turns: in order, or in an order drawn from `shuffle` for each round.
+// A result that depends on this order shows a missing barrier.
 struct Launch {
   dim3 grid, block;
   uint64_t shuffle = 0;  // 0: in order
 };
 
-// Runs `thread` for every thread of every block, on the calling thread. Throws std::runtime_error where threads wait for ever, with the
-// place of each wait, or where an exchange is wrong.
+// Runs `thread` for every thread of every block, on the calling thread. Throws std::runtime_error
+// if threads wait forever, with the place of each wait, or if an exchange is wrong.
 void launch(const Launch& launch, const std::function<void()>& thread);
 
-// Of the thread that runs. Valid while launch() runs.
+// Indices and sizes for the running thread. Valid while launch() runs.
 const dim3& thread_index();
 const dim3& block_index();
 const dim3& block_size();
 void barrier(const char* where);
-// Gives `value` to the other lanes of the warp that are in `mask`, and returns those of all 32.
+// Sends `value` to the other lanes of the warp in `mask`, and returns the values of all 32 lanes.
 const uint64_t* exchange(uint32_t mask, uint64_t value, const char* where);
 unsigned lane();
 

@@ -1,4 +1,4 @@
-// The emulation of a GPU: what it finds, and kernels whose blocks have several warps.
+// The emulated GPU: the faults it finds, and kernels whose blocks have several warps.
 
 #include "tests/runtime/cuda/emulation.h"
 
@@ -48,7 +48,7 @@ TEST_CASE("emulation: an order that is drawn shows a barrier too few") {
     shared = 0;
     emulation::launch({{1}, {64}, order}, [&] {
       if (threadIdx.x == 0) shared = 1;
-      if (threadIdx.x == 63) seen = shared;  // a barrier belongs before it
+      if (threadIdx.x == 63) seen = shared;  // the barrier before this read is missing
     });
     return seen;
   };
@@ -58,7 +58,7 @@ TEST_CASE("emulation: an order that is drawn shows a barrier too few") {
   CHECK(differs);
 }
 
-// Rows of more chunks than a block has warps, columns of more rows than a chunk.
+// Rows with more chunks than a block has warps, and columns with more rows than a chunk.
 const char* const kLong = R"(graph @long {
   %x: f32[3, 70000] = placeholder()
   %w: f32[70000] = placeholder()

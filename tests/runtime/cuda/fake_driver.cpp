@@ -1,7 +1,9 @@
-// A libcuda.so.1 that runs the emulated kernels: what the plugin calls, and as strict as a card.
+// A libcuda.so.1 that runs the emulated kernels. It has the functions that the plugin calls, and is
+// as strict as a GPU.
 //
-// Work is queued when it is given and done when somebody waits: streams take turns in a drawn order, and copies read and write the host's
-// memory then. The device's memory cannot be touched outside of that. Addresses are given once.
+// Calls queue work, which runs once the host waits. Then streams take turns in a drawn order, and
+// copies read and write host memory. Device memory is inaccessible otherwise. No address is used
+// twice.
 
 #include "tests/runtime/cuda/fake_driver.h"
 
@@ -28,9 +30,9 @@
 namespace fxopt {
 namespace {
 
-constexpr uint64_t kAddresses = uint64_t{1} << 40;  // reserved, not taken
+constexpr uint64_t kAddresses = uint64_t{1} << 40;  // reserved address space
 constexpr uint64_t kPage = uint64_t{2} << 20;
-// Gives memory back, and leaves addresses that nobody may touch.
+// Releases the memory and leaves its addresses inaccessible.
 void forget(uint64_t address, uint64_t bytes) {
   void* memory = reinterpret_cast<void*>(address);
   if (mmap(memory, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != memory)
@@ -42,13 +44,13 @@ constexpr unsigned kMostThreads = 1024, kMostShared = 48 << 10;
 struct Stream;
 
 struct Event {
-  uint64_t recorded = 0, done = 0;  // counts of records
+  uint64_t recorded = 0, done = 0;  // how often it was recorded, and how many of these were reached
   double time = 0;
 };
 
 struct Work {
   std::function<void()> run;
-  Event* waits = nullptr;  // begins when so many records of it are done
+  Event* waits = nullptr;  // starts once `records` records of this event are done
   uint64_t records = 0;
 };
 
@@ -58,7 +60,7 @@ struct Stream {
 
 struct Range {
   uint64_t bytes = 0;
-  bool is_reserved = false;  // addresses for pages
+  bool is_reserved = false;  // address space for pages
 };
 
 struct Kernel {
@@ -74,10 +76,10 @@ class Fake {
   std::string failed, faults, held;
   bool is_initialized = false;
   int contexts = 0;
-  std::map<uint64_t, Range> ranges;            // of memory and of addresses, by the first
-  std::map<uint64_t, uint64_t> pages;          // mapped: address, bytes
-  std::map<uint64_t, uint64_t> handles;        // of cuMemCreate: bytes
-  std::map<uint64_t, uint64_t> mapped_handle;  // address: handle
+  std::map<uint64_t, Range> ranges;            // memory and reserved addresses, by first address
+  std::map<uint64_t, uint64_t> pages;          // mapped pages: address, bytes
+  std::map<uint64_t, uint64_t> handles;        // from cuMemCreate: handle, bytes
+  std::map<uint64_t, uint64_t> mapped_handle;  // mapped pages: address, handle
   std::set<Stream*> streams;
   std::set<Event*> events;
   std::set<Kernel*> kernels;
@@ -95,13 +97,13 @@ class Fake {
     }
     const uint64_t address = next_;
     if (bytes > base_ + kAddresses - next_) std::abort();
-    next_ += (bytes + kPage - 1) / kPage * kPage + kPage;  // a page between that nobody has
+    next_ += (bytes + kPage - 1) / kPage * kPage + kPage;  // and an unused page between
     return address;
   }
 
   void fault(const std::string& text) { faults += text + "\n"; }
 
-  // True where the call must fail.
+  // True if the call must fail.
   bool enter(const char* name) {
     if (++calls != fail_at) return false;
     failed = name;
@@ -120,7 +122,7 @@ class Fake {
            in_pages(address, bytes);
   }
 
-  // Neighbouring pages are one range.
+  // Adjacent pages form one range.
   bool in_pages(uint64_t address, uint64_t bytes) const {
     uint64_t at = address;
     while (at < address + bytes || (bytes == 0 && at == address)) {
@@ -134,7 +136,7 @@ class Fake {
     return true;
   }
 
-  // What a test has left behind.
+  // Drops everything that a test has left behind.
   void drop_all() {
     for (Stream* stream : streams) delete stream;
     for (Event* event : events) delete event;
@@ -162,7 +164,7 @@ class Fake {
     for (const auto& [address, bytes] : pages) mprotect(reinterpret_cast<void*>(address), bytes, how);
   }
 
-  // Runs what is queued, until `stream` (null: all) has nothing left.
+  // Runs queued work until `stream` (null: every stream) is empty.
   void drain(Stream* stream) {
     if (streams.empty()) return;
     protect(PROT_READ | PROT_WRITE);
@@ -200,7 +202,7 @@ Fake& fake() {
 
 thread_local bool has_context = false;
 
-// Elements of a view that lie furthest apart.
+// True if the last byte of the view, at its largest offset, is in device memory.
 bool is_view_inside(const Fake& all, const FxView& view) {
   if (view.data == nullptr || view.is_number != 0) return true;
   static constexpr uint64_t kBytes[] = {0, 1, 1, 2, 4, 8, 2, 4, 8, 0, 0, 0, 1, 2};
@@ -527,7 +529,7 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option*, 
   FX_IN_CONTEXT(cuLibraryLoadData);
   uint32_t magic = 0;
   std::memcpy(&magic, code, sizeof magic);
-  if (magic != 0xba55ed50) return CUDA_ERROR_INVALID_IMAGE;  // of a fatbin
+  if (magic != 0xba55ed50) return CUDA_ERROR_INVALID_IMAGE;  // the magic number of a fatbin
   ++all.libraries;
   *library = reinterpret_cast<CUlibrary>(&all);
   return CUDA_SUCCESS;
@@ -583,7 +585,7 @@ CUresult cuGetProcAddress_v2(const char* name, void** function, int version, cuu
                              CUdriverProcAddressQueryResult* status) {
   struct Named {
     const char* name;
-    int version;  // from which the signature holds
+    int version;  // the first version with this signature
     void* function;
   };
 #define FX_NAMED(name, version, function) \
@@ -678,7 +680,8 @@ const char* fake_cuda_held() {
 const char* fake_cuda_faults() { return fake().faults.c_str(); }
 }
 
-// Where a program is run and cannot call: FXOPT_FAKE_CUDA="DEVICES,BYTES,VERSION".
+// FXOPT_FAKE_CUDA="DEVICES,BYTES,VERSION" configures the driver for a program, which cannot call
+// fake_cuda_reset().
 namespace {
 const bool is_set = [] {
   const char* text = std::getenv("FXOPT_FAKE_CUDA");

@@ -1,8 +1,10 @@
-# cmake -DCXX=... -DSOURCE=... -DBINARY=... -DFLAGS=... -DOBJECTS=... -DTESTS=... -P mistakes.cmake: builds the plugin with one mistake of
-# mistakes.txt after the other, and fails where the tests do not find it.
+# cmake -DCXX=... -DSOURCE=... -DBINARY=... -DFLAGS=... -DOBJECTS=... -DTESTS=... -P mistakes.cmake
+#
+# Builds the plugin with each mistake of mistakes.txt in turn, and fails if the tests do not find
+# it.
 cmake_minimum_required(VERSION 3.25)
 file(STRINGS "${SOURCE}/tests/runtime/cuda/mistakes.txt" lines REGEX "^[^#]")
-# Not those that fail calls of the driver, which take longest.
+# Without the tests that fail calls of the driver, which take longest.
 set(tests "plugin: *")
 execute_process(COMMAND "${TESTS}" "${tests}" RESULT_VARIABLE status OUTPUT_VARIABLE output WORKING_DIRECTORY "${SOURCE}")
 if(NOT status EQUAL 0)

@@ -1,4 +1,5 @@
-// The plugin for CUDA, as it is shipped, on a driver that runs its kernels on the CPU (fake_driver.cpp): its bits, its memory, its errors.
+// The CUDA plugin, as it is shipped, on a driver that runs its kernels on the CPU
+// (fake_driver.cpp): its results to the bit, its memory and its errors.
 
 #include <cstdio>
 #include <dlfcn.h>
@@ -21,7 +22,7 @@ namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-// The fake's own functions. Its SONAME is the driver's, so that the plugin finds it.
+// The fake's own functions. The fake has the driver's SONAME, so that the plugin finds it.
 struct FakeDriver {
   void* library = dlopen(FXOPT_FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL);
   template <class Function>
@@ -44,7 +45,7 @@ const FakeDriver& fake() {
   return driver;
 }
 
-// $FXOPT_TEST_PLUGIN: a plugin with a mistake in it.
+// $FXOPT_TEST_PLUGIN names a plugin with a mistake in it.
 std::string plugin_path() {
   const char* other = std::getenv("FXOPT_TEST_PLUGIN");
   return other == nullptr ? FXOPT_PLUGIN : other;
@@ -57,7 +58,7 @@ Result<std::unique_ptr<PluginDevice>> open_gpu() {
   return PluginDevice::open(*plugin, 0);
 }
 
-// More of a test than CI runs: scripts/long.sh.
+// `usual`, or the count in the environment variable `name`: scripts/long.sh asks for more than CI.
 uint64_t count_of(const char* name, uint64_t usual) {
   const char* text = std::getenv(name);
   return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
@@ -65,7 +66,7 @@ uint64_t count_of(const char* name, uint64_t usual) {
 
 using Outputs = std::map<std::string, std::vector<std::byte>>;
 
-// A step on the GPU; the inputs are those that TestRun makes up.
+// A step on the GPU, with the inputs that TestRun makes up.
 class GpuRun {
  public:
   explicit GpuRun(std::unique_ptr<Module> module) : step_(std::move(module)) {}
@@ -169,7 +170,8 @@ TEST_CASE("plugin: storages of the caching allocator give the same bits, in segm
   }
 }
 
-// Steps without elements launch nothing, and stand between others all the same: what waits for one waits for what it waits for.
+// Steps without elements launch nothing, but they order others all the same: a step that waits for
+// one also waits for all that it depends on.
 const char* const kEmpty = R"(graph @main {
   %a: f32[64, 64] = placeholder()
   %p: f32[64, 64] = aten.mm.default(%a, %a)
@@ -201,7 +203,7 @@ TEST_CASE("plugin: a step that launches nothing keeps its place among streams") 
   }
 }
 
-// What `mem` says the allocator does, from the first node on.
+// The allocator's events that `mem` predicts, from the first node on.
 class Predicted final : public ReplayListener {
  public:
   explicit Predicted(const Module& module) {
@@ -235,7 +237,7 @@ TEST_CASE("plugin: the allocator's events are those that mem predicts, one by on
         events.emplace_back(event.action, event.bytes);
       };
       REQUIRE(run.prepare().ok());
-      // Before the first node the inputs are taken.
+      // The inputs are allocated before the first node.
       REQUIRE(events.size() > predicted.events.size());
       events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(predicted.events.size()));
       size_t first = 0;
@@ -328,7 +330,7 @@ TEST_CASE("plugin: what memory lacks is said with the node, what was asked and w
   }
 }
 
-// 60 MiB, three of 20 of which the middle one ends first, and 60 again.
+// 60 MiB, then three of 20 MiB whose middle one ends first, then 60 MiB again.
 const char* const kHoles = R"(graph @main {
   %i: f32[16] = placeholder()
   %x: f32[15728640] = aten.zeros.default([15728640])
@@ -404,7 +406,7 @@ TEST_CASE("plugin: each step alone gives the same values and a time for each") {
   check_clean();
 }
 
-// A graph of some thirty nodes.
+// A graph of about thirty nodes.
 const char* const kSmall = R"(graph @main {
   %x: f32[3, 40] = placeholder()
   %w: f32[40, 40] = placeholder() {input={role=parameter}}
@@ -444,7 +446,7 @@ bool gives_back(const std::string& call) {
   return false;
 }
 
-// Fails call `number` of a run, and checks what came of it. False where the run has fewer calls.
+// Fails call `number` of a run and checks the outcome. Returns false if the run has fewer calls.
 bool fail_call(uint64_t number, StorageMemory memory, const Outputs& expected) {
   fake().reset();
   fake().fail_call(number);
@@ -488,7 +490,7 @@ TEST_CASE("driver: each call fails once: a clear error, and nothing is held") {
 
 struct Ran {
   int exit = 0;
-  std::string text;  // of both streams
+  std::string text;  // standard output and standard error
 };
 
 Ran run_program(const std::string& arguments, const std::string& environment) {
@@ -560,13 +562,13 @@ TEST_CASE("run --device cuda: what is missing is said, with what to do, and ends
   expect(gpu + kPlugin, with_driver("1,8589934592,12040"), "for CUDA 12.4, and this plugin needs one for 13.0",
          "newer driver");
   expect(gpu + kPlugin, with_driver("0"), "finds no GPU", "fxopt doctor");
-  expect(gpu + ":3" + kPlugin, with_driver(), "no GPU 3", "fxopt doctor");
+  expect(gpu + ":3" + kPlugin, with_driver(), "GPU 3 does not exist", "fxopt doctor");
   expect(gpu + kPlugin, with_driver("1,400000,13000"), "are free", "sac{policy=full}");
-  expect(gpu + " --plugin " + FXOPT_FAKE_DRIVER, with_driver(), "is no plugin of fxopt", "");
-  expect(gpu + " --plugin /nowhere.so", with_driver(), "there is no plugin for cuda: looked for /nowhere.so", "nvcc");
+  expect(gpu + " --plugin " + FXOPT_FAKE_DRIVER, with_driver(), "is not a plugin of fxopt", "");
+  expect(gpu + " --plugin /nowhere.so", with_driver(), "no plugin for cuda was found: looked for /nowhere.so", "nvcc");
   expect(gpu + " --plugin " + FXOPT_OTHER_PLUGIN, with_driver(), "was built with fxopt 9.9.9", "from one folder");
-  expect(gpu + kPlugin + " --debug memory", with_driver(), "--debug memory cannot be honoured on a GPU", "");
-  expect(gpu + kPlugin + " --memory blocks", with_driver(), "--memory blocks cannot be honoured on a GPU", "");
+  expect(gpu + kPlugin + " --debug memory", with_driver(), "--debug memory cannot be used on a GPU", "");
+  expect(gpu + kPlugin + " --memory blocks", with_driver(), "--memory blocks cannot be used on a GPU", "");
 }
 
 TEST_CASE("doctor: says what is there and what is missing, with and without a GPU") {
@@ -587,7 +589,7 @@ TEST_CASE("doctor: says what is there and what is missing, with and without a GP
   CHECK(run_program("doctor --device cuda:0" + kPlugin, "LD_LIBRARY_PATH=").exit == 9);
   CHECK(run_program("doctor --device gpu" + kPlugin, "LD_LIBRARY_PATH=").exit == 2);
   CHECK(without.text.find("install NVIDIA's driver for CUDA 13.0 or newer") != std::string::npos);
-  CHECK(run_program("doctor --plugin /nowhere.so", "").text.find("without it `fxopt run` runs on the CPU alone") !=
+  CHECK(run_program("doctor --plugin /nowhere.so", "").text.find("without it `fxopt run` runs only on the CPU") !=
         std::string::npos);
 }
 

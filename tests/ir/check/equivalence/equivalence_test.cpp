@@ -1,4 +1,5 @@
-// Pairs of graphs, one just inside of what is proved and one just outside: the second differs, or cannot be told.
+// Pairs of graphs, one just inside the provable and one just outside: the second one differs or is
+// undecided.
 #include "ir/check/equivalence/equivalence.h"
 
 #include <string>
@@ -25,7 +26,7 @@ std::string answer(const std::string& before, const std::string& after, const Pr
   return out;
 }
 
-// The same of a graph that autograd does not run through.
+// The same for a graph that autograd does not differentiate.
 std::string traced_answer(const std::string& before, const std::string& after) {
   return answer(before, after, ProofOptions(), "{kind=inference} ");
 }
@@ -79,10 +80,10 @@ TEST_CASE("proof: a read stays on its side of a write", "[equivalence]") {
                              "return (%r,)";
   CHECK(answer(before, kX + "%w: f32[4, 4] = aten.add_.Tensor(%x, 1)\n%r: f32[4, 4] = aten.neg.default(%x)\n"
                             "return (%r,)") == "output 0 at %r");
-  CHECK(answer(before, kX + "%r: f32[4, 4] = aten.neg.default(%x)\nreturn (%r,)") == "what input x holds at the end");
+  CHECK(answer(before, kX + "%r: f32[4, 4] = aten.neg.default(%x)\nreturn (%r,)") == "the value of input x at the end");
   CHECK(answer(before, kX + "%c: f32[4, 4] = aten.clone.default(%x)\n%r: f32[4, 4] = aten.neg.default(%x)\n"
                             "%w: f32[4, 4] = aten.add_.Tensor(%c, 1)\nreturn (%r,)") ==
-        "what input x holds at the end at %c");
+        "the value of input x at the end at %c");
 }
 
 TEST_CASE("proof: views are what they show, recorded sizes of the graph after are not believed", "[equivalence]") {
@@ -110,10 +111,10 @@ TEST_CASE("proof: a tensor that is handed over twice is one tensor", "[equivalen
                             "%v: f32[16] = aten.view.default(%x, [16])\n%u: f32[16] = aten.view.default(%x, [16])\n"
                             "return (%v, %u)";
   CHECK(answer(views, views) == "proved");
-  CHECK(answer(twice, views) == "which of the others output 1 is one tensor with");
-  CHECK(answer(views, twice) == "which of the others output 1 is one tensor with");
+  CHECK(answer(twice, views) == "which values output 1 shares its tensor object with");
+  CHECK(answer(views, twice) == "which values output 1 shares its tensor object with");
   CHECK(answer(kX + "%a: f32[4, 4] = aten.alias.default(%x)\nreturn (%a,)", kX + "return (%x,)") ==
-        "which of the others output 0 is one tensor with");
+        "which values output 0 shares its tensor object with");
 }
 
 TEST_CASE("proof: a dropout is a draw, although it may hand back its argument", "[equivalence]") {
@@ -134,7 +135,7 @@ TEST_CASE("proof: metadata that changes in place belongs to the tensor", "[equiv
                            "return (%r,)") == "output 0 at %r");
 }
 
-// Calls on the rows of a buffer of eight: [0, 4), [4, 8) and [3, 7).
+// Slices of a buffer of eight rows: [0, 4), [4, 8) and [3, 7).
 const std::string kBuffer =
     kX + kY +
     "%b: f32[8, 4] = aten.empty.memory_format([8, 4], dtype=dtype(f32))\n"
@@ -148,9 +149,9 @@ TEST_CASE("proof: writes to parts that do not touch may stand in any order", "[e
   const std::string middle = "%e: f32[4, 4](4, 1)+12 = aten.mul_.Tensor(%m, %y)\n";
   CHECK(traced_answer(kBuffer + low + high + kRead, kBuffer + high + low + kRead) == "proved");
   CHECK(traced_answer(kBuffer + low + middle + kRead, kBuffer + middle + low + kRead) == "output 0 at %e");
-  // Where autograd runs, each write is one to the buffer.
+  // Under autograd, each write counts as a write to the whole buffer.
   CHECK(answer(kBuffer + low + high + kRead, kBuffer + high + low + kRead) == "output 0 at %d");
-  // A read of one part does not see what is written into another.
+  // A read of one slice does not see a write to another.
   const std::string one = "%r: f32[4, 4] = aten.neg.default(%l)\n";
   const std::string end = "return (%r, %b)";
   CHECK(traced_answer(kBuffer + one + high + end, kBuffer + high + one + end) == "proved");
@@ -164,7 +165,7 @@ TEST_CASE("proof: what is written over is gone", "[equivalence]") {
   CHECK(traced_answer(kBuffer + low + copy + kRead, kBuffer + copy + kRead) == "proved");
   CHECK(traced_answer(kBuffer + zero + copy + kRead, kBuffer + copy + kRead) == "proved");
   CHECK(traced_answer(kBuffer + copy + low + kRead, kBuffer + copy + kRead) == "output 0 at %r");
-  // All of it but one row.
+  // All rows but one.
   const std::string most = "%k: f32[3, 4] = aten.slice.Tensor(%b, 0, 0, 3)\n%z: f32[3, 4] = aten.zero_.default(%k)\n";
   CHECK(traced_answer(kBuffer + low + most + kRead, kBuffer + most + kRead) == "output 0 at %r");
 }
@@ -176,9 +177,9 @@ TEST_CASE("proof: what lies scattered is no part of its own", "[equivalence]") {
   const std::string low = "%c: f32[4](4) = aten.mul_.Tensor(%l, 2)\n";
   const std::string high = "%d: f32[4](4)+1 = aten.mul_.Tensor(%h, 3)\n";
   const std::string read = "%r: f32[4, 4] = aten.neg.default(%b)\nreturn (%r,)";
-  // Columns lie between each other: equal in truth, which is not told.
+  // Columns interleave: the results are equal, but the prover cannot show it.
   CHECK(traced_answer(head + low + high + read, head + high + low + read) == "output 0 at %d");
-  // Written over with gaps, what was there counts.
+  // An overwrite with gaps leaves old content that counts.
   CHECK(traced_answer(head + high + "%z: f32[4](4) = aten.zero_.default(%l)\n" + read,
                       head + "%z: f32[4](4) = aten.zero_.default(%l)\n" + read) == "output 0 at %z");
 }
@@ -194,7 +195,7 @@ TEST_CASE("proof: a buffer that copies fill is the concatenation of what they co
   const std::string together = "%b: f32[8, 4] = aten.cat.default([%x, %y])\n";
   CHECK(traced_answer(head + together + read, head + buffer + second + read) == "proved");
   CHECK(traced_answer(head + buffer + second + read, head + together + read) == "proved");
-  // The other way round, with a gap, along the other dimension, of another dtype, after a write.
+  // Reversed order, with a gap, along the other dimension, of another dtype, after a write.
   CHECK(traced_answer(head + together + read, head + "%b: f32[8, 4] = aten.cat.default([%y, %x])\n" + read) ==
         "output 0 at %b");
   CHECK(traced_answer(head + together + read, head + buffer + read) == "output 0 at %b");
@@ -210,13 +211,14 @@ TEST_CASE("proof: a buffer that copies fill is the concatenation of what they co
   CHECK(traced_answer(head + together + write + read, head + buffer + write + second + read) == "output 0 at %b");
 }
 
-// The answer, with claims of the law of parts at nodes of these uids, and what is refused of them.
+// The answer, with claims of the rewrite rule kPart at nodes of these uids, then the refused
+// claims.
 std::string claimed(const std::string& before, const std::string& after, const std::vector<uint64_t>& uids,
                     const std::string& attributes = "{kind=inference} ") {
   const std::unique_ptr<Module> a = parse("graph @g " + attributes + "{\n" + before + "}");
   const std::unique_ptr<Module> b = parse("graph @g " + attributes + "{\n" + after + "}");
   std::vector<Claim> claims;
-  for (const uint64_t uid : uids) claims.push_back({"g", uid, Law::kPart});
+  for (const uint64_t uid : uids) claims.push_back({"g", uid, RewriteRule::kPart});
   const ModuleProof proof = Prover(*a, ProofOptions(), claims).prove(*b);
   std::string out = proof.answer == ProofAnswer::kProved ? "proved" : proof.differences.front().what;
   for (const std::string& refused : proof.refused_claims) out += "; " + refused;
@@ -234,42 +236,43 @@ TEST_CASE("proof: by the law of parts, what is cut from a concatenation is what 
   CHECK(claimed(direct, cut("4, 8", "+16"), {7}) == "proved");
   CHECK(claimed(cut("4, 8", "+16"), direct, {}) == "output 0");
   CHECK(claimed(cut("4, 8", "+16"), direct, {7}, "") ==
-        "output 0; part at %h of the graph before: autograd may run through the graph, where it has a history of its "
-        "own");
-  CHECK(claimed(cut("0, 4", ""), direct, {7}) == "output 0");  // the other one
+        "output 0; part at %h of the input graph: autograd may run through the graph, and the slice has its own "
+        "history");
+  CHECK(claimed(cut("0, 4", ""), direct, {7}) == "output 0");  // the other tensor
   CHECK(claimed(cut("3, 7", "+12"), direct, {7}) ==
-        "output 0; part at %h of the graph before: it is not exactly what one tensor was copied to");
-  // Written in between: what was copied is the old content, what is read is the new one.
+        "output 0; part at %h of the input graph: its bytes are not exactly the range that one tensor was copied into");
+  // A write in between: the copy holds the old content, the read sees the new one.
   const std::string write = "%w: f32[4, 4] = aten.add_.Tensor(%y, 1)\n";
   CHECK(claimed(cut("4, 8", "+16", write), kX + kY + write + "%r: f32[4, 4] = aten.neg.default(%y)\nreturn (%r,)",
                 {7}) == "output 0");
   CHECK(claimed(cut("4, 8", "+16", "%w: f32[8, 4] = aten.add_.Tensor(%b, 1)\n"), direct, {7}) ==
-        "output 0; part at %h of the graph before: it is not exactly what one tensor was copied to");
-  // Seen in another shape it has other strides.
+        "output 0; part at %h of the input graph: its bytes are not exactly the range that one tensor was copied into");
+  // In another shape it has other strides.
   const std::string square = "%x: f32[2, 8] = placeholder()\n%y: f32[2, 8] = placeholder()\n";
   CHECK(claimed(square + "%b: f32[4, 8] = aten.cat.default([%x, %y])\n%v: f32[32] = aten.view.default(%b, [32])\n" +
                     "%h: f32[16]+16 = aten.slice.Tensor(%v, 0, 16, 32) {uid=7}\n" +
                     "%r: f32[16] = aten.neg.default(%h)\nreturn (%r,)",
-                square + "%r: f32[2, 8] = aten.neg.default(%y)\nreturn (%r,)",
-                {7}) == "output 0; part at %h of the graph before: the part has other sizes than what was put there");
+                square + "%r: f32[2, 8] = aten.neg.default(%y)\nreturn (%r,)", {7}) ==
+        "output 0; part at %h of the input graph: the slice and the tensor copied there differ in sizes");
 }
 
 TEST_CASE("proof: a value that a law names still lies where it lies", "[equivalence]") {
   const std::string head = kX + kY + "%b: f32[8, 4] = aten.cat.default([%x, %y])\n";
   const std::string cut = "%h: f32[4, 4](4, 1)+16 = aten.slice.Tensor(%b, 0, 4, 8) {uid=7}\n";
-  // Handed out it shares memory with the buffer, not with what was copied.
+  // A returned slice shares memory with the buffer, not with the tensor copied into it.
   CHECK(claimed(head + cut + "return (%h, %b)", head + "return (%y, %b)", {7}) ==
         "which tensors share memory with output 0");
   CHECK(claimed(head + cut + "%c: f32[4, 4] = aten.clone.default(%h)\nreturn (%c, %b)",
                 head + "%c: f32[4, 4] = aten.clone.default(%y)\nreturn (%c, %b)", {7}) == "proved");
-  // Written through, the buffer is written; a buffer written leaves it unsure.
+  // A write through the slice writes the buffer. A write to the buffer makes the slice's content
+  // unknown.
   const std::string write = "%w: f32[4, 4](4, 1)+16 = aten.add_.Tensor(%h, 1)\n";
   CHECK(claimed(head + cut + write + "%r: f32[8, 4] = aten.neg.default(%b)\nreturn (%r,)",
                 head + "%r: f32[8, 4] = aten.neg.default(%b)\nreturn (%r,)", {7}) == "output 0");
   const std::string over = "%w: f32[8, 4] = aten.zero_.default(%b)\n";
   CHECK(claimed(head + cut + over + "%r: f32[4, 4] = aten.neg.default(%h)\nreturn (%r,)",
                 head + "%r: f32[4, 4] = aten.neg.default(%y)\nreturn (%r,)", {7}) == "output 0");
-  // By place in memory it is the buffer's.
+  // as_strided addresses the buffer's memory.
   const std::string strided =
       "%s: f32[4] = aten.as_strided.default(%h, [4], [1], 0)\n%r: f32[4] = aten.neg.default(%s)\n";
   CHECK(claimed(head + cut + strided + "return (%r,)",
@@ -289,8 +292,9 @@ std::string many_calls(int first, int count) {
 }
 
 TEST_CASE("proof: a collision of keys makes a false proof, never an alarm, as often as chance says", "[equivalence]") {
-  // Of n pairs of different calls n / 2^bits have equal keys: of 300,000 pairs 4.6 at 16 bits and 1172 at 8 bits. At 128 bits,
-  // n calls before and m after have a collision with a probability of n * m / 2^128: a million of each, 3 * 10^-27.
+  // Among n pairs of different calls, n / 2^bits have equal keys: among 300,000 pairs 4.6 at 16
+  // bits and 1172 at 8 bits. At 128 bits, n calls before and m calls after collide with a
+  // probability of n * m / 2^128: 3 * 10^-27 for a million each.
   constexpr int kCalls = 50000;
   constexpr int kGraphs = 6;
   const std::unique_ptr<Module> before = parse(many_calls(0, kCalls));
@@ -339,7 +343,7 @@ TEST_CASE("proof: a view that nobody can calculate is undecided", "[equivalence]
                kX + "%u: f32[4](5) = aten.diagonal.default(%x, 1)\n" + read) == "undecided");
 }
 
-// What a step of the second text is, against that of the first.
+// The answer for the step of the second text, compared with that of the first.
 std::string step_answer(const std::string& before, const std::string& after, bool allow_no_backward = false) {
   const std::unique_ptr<Module> a = parse(before);
   const std::unique_ptr<Module> b = parse(after);
@@ -356,7 +360,7 @@ std::string step_answer(const std::string& before, const std::string& after, boo
   return out + " at %" + std::string(graph.name_of(proof.first_new));
 }
 
-// %p is a parameter, %t the tangent of the output; the second gradient is none.
+// %p is a parameter, %t the tangent of the output; the second gradient is None.
 std::string joint(const std::string& name = "%t") {
   return "graph @joint {kind=joint, num_forward_outputs=1} {\n" + kX + "%p: f32[4, 4] = placeholder()\n" + name +
          ": f32[4, 4] = placeholder()\n"
@@ -390,13 +394,14 @@ TEST_CASE("proof: a forward and a backward graph are the joint graph that was cu
   CHECK(step_answer(joint(), forward("%p, %c") + backward("pct", times_c)) == "proved");
   CHECK(step_answer(forward("%p, %c") + backward("pct", times_c), joint()) == "proved");
   CHECK(step_answer(joint(), forward("%x, %p") + backward("xpt", cosine + times_c)) == "proved");  // recomputed
-  // Another value saved, gradients in other places, none for one, an input of another name, a cut that is no step.
+  // Another saved value, gradients in other places, a missing gradient, an input of another name, a
+  // cut that is no step.
   CHECK(step_answer(joint(), forward("%s, %p") + backward("spt", "%g: f32[4, 4] = aten.mul.Tensor(%m, %s)\n")) ==
         "output 1 at %backward.g");
   CHECK(step_answer(joint(), forward("%p, %c") + backward("pct", times_c, "None, %g")) ==
-        "what it returns has another structure");
+        "the structure of its outputs");
   CHECK(step_answer(joint(), forward("%p, %c") + backward("pct", times_c, "None, None")) ==
-        "what it returns has another structure");
+        "the structure of its outputs");
   CHECK(step_answer(joint("%u"), forward("%p, %c") + backward("pct", times_c)) == "output 1 at %backward.m");
   CHECK(step_answer(joint(), forward("%p, %c") + forward("%p, %c", "again") + backward("pct", times_c))
             .starts_with("undecided: the step: "));
@@ -416,11 +421,11 @@ TEST_CASE("proof: what a step writes into its inputs is written wherever it was 
                           "return (%n, %b)\n}\ngraph @w {kind=backward} {\n%b: f32[4, 4] = placeholder()\n"
                           "%t: f32[4, 4] = placeholder()\n" +
                           gradient + "return (%g,)\n}\n";
-  // Backward reads %b after the step's caller has written the new value into it, whereas the joint graph's reads it
-  // before: that is what PyTorch avoids by saving a copy.
+  // Backward reads %b after the step's caller has written the new value into it. The joint graph
+  // reads it before. PyTorch saves a copy to avoid this.
   CHECK(step_answer(whole(mutation + grad, "%n, %g"), cut) == "output 0 at %backward.g");
   CHECK(step_answer(whole("output_spec {role=user}\n" + grad, "%n, %g"), cut) ==
-        "what it returns has another structure at %forward.copy_");
+        "the structure of its outputs at %forward.copy_");
 }
 
 TEST_CASE("proof: where backward may be gone, forward is all of the joint graph", "[equivalence][step]") {
@@ -439,11 +444,12 @@ TEST_CASE("proof: where backward may be gone, forward is all of the joint graph"
   };
   CHECK(step_answer(whole, half(head, sine + write + draw, "%s, %r"), true) == "proved");
   CHECK(step_answer(whole, half(head, sine + draw + write, "%s, %r"), true) == "proved");
-  // Not allowed; an output too few, another one; a write and a draw that are lost, and one more; an input more.
+  // Not allowed; a missing output, another output; a lost write, a lost draw, an added draw; an
+  // extra input.
   CHECK(step_answer(whole, half(head, sine + write + draw, "%s, %r")) == "it has 2 inputs instead of 3");
-  CHECK(step_answer(whole, half(head, sine + write + draw, "%s,"), true) == "what it returns has another structure");
+  CHECK(step_answer(whole, half(head, sine + write + draw, "%s,"), true) == "the structure of its outputs");
   CHECK(step_answer(whole, half(head, sine + cosine + write + draw, "%c, %r"), true) == "output 0");
-  CHECK(step_answer(whole, half(head, sine + draw, "%s, %r"), true) == "what input b holds at the end");
+  CHECK(step_answer(whole, half(head, sine + draw, "%s, %r"), true) == "the value of input b at the end");
   CHECK(step_answer(whole, half(head, sine + write + "%r: f32[4, 4] = aten.neg.default(%s)\n", "%s, %r"), true) ==
         "output 1 at %inference.r");
   CHECK(step_answer(whole, half(head, sine + write + draw + "%q: f32[4, 4] = aten.rand.default([4, 4])\n", "%s, %r"),

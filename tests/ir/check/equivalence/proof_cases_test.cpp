@@ -1,5 +1,6 @@
-// Runs every tests/cases/proofs/*.fxg: comments, `# expect: ANSWER`, the graph before, `=====`, the graph after. ANSWER is
-// `proved`, `undecided`, or what differs first, with `at %NODE` where a call is new.
+// Runs every tests/cases/proofs/*.fxg: comments, `# expect: ANSWER`, the input graph, `=====`, the
+// output graph. ANSWER is `proved`, `undecided`, or the first difference, with `at %NODE` if a call
+// is new.
 
 #include <algorithm>
 #include <filesystem>
@@ -28,7 +29,7 @@ std::string answer(const Module& before, const Module& after) {
   return out + " at %" + std::string(graph.name_of(proof.first_new));
 }
 
-// What stands after "# expect: ".
+// The text after "# expect: ".
 std::string expected(const std::string& text) {
   const std::string mark = "# expect: ";
   const size_t at = text.find(mark);

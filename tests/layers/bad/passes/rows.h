@@ -8,7 +8,7 @@ struct Row;     // a declaration
 struct OldRow;  // likewise
 
 struct NewRow {
-  struct Part {};  // inside of another class
+  struct Part {};  // nested in another class
 };
 
 template <class T>

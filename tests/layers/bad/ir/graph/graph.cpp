@@ -15,4 +15,4 @@
 #include "runtime/plan/plan.h"          // forbidden
 #include "cli/main.h"                   // forbidden
   #  include  "schemas/fxgraph.h"       // forbidden
-// #include "cli/main.h" in a comment is nobody's business
+// #include "cli/main.h" in a comment is not an include

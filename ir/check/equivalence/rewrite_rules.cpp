@@ -1,4 +1,4 @@
-#include "ir/check/equivalence/laws.h"
+#include "ir/check/equivalence/rewrite_rules.h"
 
 #include <algorithm>
 #include <span>
@@ -11,7 +11,7 @@
 namespace fxopt {
 namespace {
 
-// Of what is the bytes that lie there.
+// Whether the elements are exactly the stored bytes.
 bool is_plain(const Geometry& geometry) {
   return geometry.layout == Layout::kStrided && !geometry.conjugate && !geometry.negative;
 }
@@ -31,8 +31,9 @@ Hash128 NamedTotal::name(bool is_pending) const {
   return make_key(KeyKind::kSummed, {is_pending ? uint64_t{1} : uint64_t{0}, sum.high, sum.low, count});
 }
 
-Laws::Laws(const Graph& graph, ModuleKeys& keys, CallRules& rules, GeometryTable& geometries, NamedMemory& memory,
-           NamedValues& values, bool is_differentiated, const std::vector<Claim>* claims)
+RewriteRules::RewriteRules(const Graph& graph, ModuleKeys& keys, CallRules& rules, GeometryTable& geometries,
+                           NamedMemory& memory, NamedValues& values, bool is_differentiated,
+                           const std::vector<Claim>* claims)
     : graph_(graph),
       module_(graph.module()),
       keys_(keys),
@@ -47,7 +48,7 @@ Laws::Laws(const Graph& graph, ModuleKeys& keys, CallRules& rules, GeometryTable
   }
 }
 
-bool Laws::issue(const Call& call, const Hash128& group, const Hash128& ranks, const Hash128& world) {
+bool RewriteRules::issue(const Call& call, const Hash128& group, const Hash128& ranks, const Hash128& world) {
   const bool is_counted = issue_as_claimed(call, group, ranks, world);
   for (const uint32_t object : call.made) {
     const uint32_t storage = memory_.object(object).storage;
@@ -56,33 +57,35 @@ bool Laws::issue(const Call& call, const Hash128& group, const Hash128& ranks, c
   return is_counted;
 }
 
-bool Laws::issue_as_claimed(const Call& call, const Hash128& group, const Hash128& ranks, const Hash128& world) {
+bool RewriteRules::issue_as_claimed(const Call& call, const Hash128& group, const Hash128& ranks,
+                                    const Hash128& world) {
   const auto claim = claims_.find(graph_[call.node].uid);
-  if (claim == claims_.end() || claim->second == Law::kPart || claim->second == Law::kOwnShard) {
+  if (claim == claims_.end() || claim->second == RewriteRule::kPart || claim->second == RewriteRule::kOwnShard) {
     note_gather(call);
     return false;
   }
-  if (claim->second == Law::kBucket) note_gather(call);  // somebody may cut out of it what a rank gave
-  std::string why = "its group cannot be told";
+  if (claim->second == RewriteRule::kBucket) note_gather(call);  // a later node may slice a shard out of it
+  std::string why = "its process group is not known";
   if (group != Hash128()) {
-    why = claim->second == Law::kGathers           ? issue_as_gathers(call, world)
-          : claim->second == Law::kAddedReductions ? issue_as_sum(call, group, ranks, world)
-                                                   : issue_as_members(call, claim->second, group, ranks, world);
+    why = claim->second == RewriteRule::kGathers           ? issue_as_gathers(call, world)
+          : claim->second == RewriteRule::kAddedReductions ? issue_as_sum(call, group, ranks, world)
+                                                           : issue_as_members(call, claim->second, group, ranks, world);
   }
   if (!why.empty()) refused_.push_back({call.node, claim->second, why});
   return why.empty();
 }
 
-void Laws::forget(uint32_t storage) {
-  for (const uint32_t each : {storage, memory_.real_storage(storage)}) {
+void RewriteRules::forget(uint32_t storage) {
+  for (const uint32_t each : {storage, memory_.holder_of(storage)}) {
     gathered_.erase(each);
     bucketed_.erase(each);
     reduced_.erase(each);
   }
 }
 
-void Laws::end_filling(uint32_t storage, const Hash128& pending, const Hash128& own_name, std::vector<Hash128>& waits) {
-  // A write to what was sent, or to the result, while the collective ran: no law tells what is there now.
+void RewriteRules::end_filling(uint32_t storage, const Hash128& pending, const Hash128& own_name,
+                               std::vector<Hash128>& waits) {
+  // The operand or the result was written while the collective ran, so no rule knows the result.
   if (const auto issued = issued_.find(storage); issued != issued_.end() && issued->second != memory_.all_of(storage)) {
     forget(storage);
   }
@@ -101,7 +104,7 @@ void Laws::end_filling(uint32_t storage, const Hash128& pending, const Hash128& 
   add_pending(storage, waits);
 }
 
-void Laws::add_pending(uint32_t storage, std::vector<Hash128>& pending) const {
+void RewriteRules::add_pending(uint32_t storage, std::vector<Hash128>& pending) const {
   if (const auto found = bucketed_.find(storage); found != bucketed_.end()) {
     for (const SideBySide::Part& part : found->second.buffer.parts) pending.push_back(part.name);
   } else if (const auto reduced = reduced_.find(storage); reduced != reduced_.end()) {
@@ -111,18 +114,18 @@ void Laws::add_pending(uint32_t storage, std::vector<Hash128>& pending) const {
   }
 }
 
-void Laws::apply(const Call& call) {
+void RewriteRules::apply(const Call& call) {
   const auto claim = claims_.find(graph_[call.node].uid);
   if (claim == claims_.end()) return;
   const bool is_collective = graph_.op(call.node).has(Effect::kCollective);
   std::string why;
-  if (claim->second == Law::kPart) {
+  if (claim->second == RewriteRule::kPart) {
     why = name_by_part(call.node);
-  } else if (claim->second == Law::kOwnShard) {
+  } else if (claim->second == RewriteRule::kOwnShard) {
     why = name_by_shard(call);
-  } else if (is_collective) {  // the call itself: issue()
+  } else if (is_collective) {  // the call itself: see issue()
     return;
-  } else if (claim->second == Law::kAddedReductions) {
+  } else if (claim->second == RewriteRule::kAddedReductions) {
     why = name_by_sum(call);
   } else {
     why = name_by_bucket(call);
@@ -130,29 +133,30 @@ void Laws::apply(const Call& call) {
   if (!why.empty()) refused_.push_back({call.node, claim->second, why});
 }
 
-void Laws::note_copy(const Hash128& placed, uint32_t source) {
+void RewriteRules::note_copy(const Hash128& placed, uint32_t source) {
   if (has_claims()) sources_.emplace(placed, Source{memory_.data_key(source), memory_.object(source).geometry});
 }
 
-void Laws::note_cat(const Call& call) {
+void RewriteRules::note_cat(const Call& call) {
   note_rows(call);
   note_parts(call);
 }
 
-// The reduction that the collective names, or nullptr.
-const Arg* Laws::reduce_op_of(NodeId node) const {
+// Returns the reduction that the collective names, or null.
+const Arg* RewriteRules::reduce_op_of(NodeId node) const {
   if (!graph_.op(node).schema.has_value()) return nullptr;
   const Arg* arg = CallArgs(graph_, node).named("reduce_op").given();
   return arg != nullptr && arg->is(ArgKind::kString) ? arg : nullptr;
 }
 
-void Laws::note_sent(uint32_t object) {
+void RewriteRules::note_sent(uint32_t object) {
   sent_.reset();
   if (memory_.is_certain(memory_.object(object).storage)) sent_ = copied_to(object);
 }
 
-// A copy that lies row by row: in the memory format of what it copies one does where strides do not go up.
-bool Laws::copies_row_by_row(const Call& call) {
+// Whether the call is a row-major copy. With preserved memory format it is one if no stride is
+// larger than the stride of an earlier dimension.
+bool RewriteRules::copies_row_by_row(const Call& call) {
   if (rules_.of(graph_, call.node).special != CallRule::Special::kClone || call.given.size() != 1) return false;
   const CallArg format = CallArgs(graph_, call.node)[1];
   if (format.as_memory_format() == MemoryFormat::kContiguous) return true;
@@ -168,38 +172,38 @@ bool Laws::copies_row_by_row(const Call& call) {
   return true;
 }
 
-// Law::kPart. The value lies on a storage of its own from here on, which may be the one it lay on; so any write to
-// either leaves the other unsure.
-std::string Laws::name_by_part(NodeId node) {
-  if (is_differentiated_) return "autograd may run through the graph, where it has a history of its own";
+// RewriteRule::kPart. From here on the value has a storage of its own, which may be the real one. A
+// write to either therefore makes the other uncertain.
+std::string RewriteRules::name_by_part(NodeId node) {
+  if (is_differentiated_) return "autograd may run through the graph, and the slice has its own history";
   const Cell* cell = values_.find_tensor(node);
   if (cell == nullptr) return "it is not a tensor";
   const uint32_t object = cell->first;
   const uint32_t storage = memory_.object(object).storage;
   if (!memory_.is_certain(storage)) {
-    return "its memory is being filled, or may have been written through something else";
+    return "a collective is filling its memory, or a possible alias was written";
   }
   if (!memory_.byte_range(object).has_value()) return "its sizes are not known";
   const std::optional<Source> source = copied_to(object);
-  if (!source.has_value()) return "it is not exactly what one tensor was copied to";
+  if (!source.has_value()) return "its bytes are not exactly the range that one tensor was copied into";
   const std::string why = check_part(*memory_.known_geometry(object), *geometries_.find(source->geometry));
   if (!why.empty()) return why;
   stand_for(node, object, source->data, source->geometry);
   return "";
 }
 
-// The node yields a value of that name from here on, on a storage of its own that may be the one it lay on.
-void Laws::stand_for(NodeId node, uint32_t object, const Hash128& data, GeometryId geometry) {
+// From here on the node's value has that name, on a storage of its own that may be the real one.
+void RewriteRules::stand_for(NodeId node, uint32_t object, const Hash128& data, GeometryId geometry) {
   const uint32_t part = memory_.make_storage(data);
-  memory_.storage(part).stands_on = memory_.real_storage(memory_.object(object).storage) + 1;
+  memory_.storage(part).holder = memory_.holder_of(memory_.object(object).storage) + 1;
   const uint32_t named = memory_.make_object(part, geometry);
   memory_.join_objects(object, named);
   values_.give(node, NamedValues::tensor(named));
 }
 
-// Of `cat`: what lies in the rows of what it gives. Along dimension 0 of vectors, one row; along dimension 1 of matrices,
-// theirs.
-void Laws::note_rows(const Call& call) {
+// For `cat`: records the tensors in the rows of its result. A cat of vectors along dimension 0 has
+// one row. A cat of matrices along dimension 1 has their rows.
+void RewriteRules::note_rows(const Call& call) {
   const std::vector<uint32_t>&given = call.given, &made = call.made;
   const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
   const SymInt along = CallArgs(graph_, call.node)[1].sym_int(integers()).value_or(SymInt(-1));
@@ -223,22 +227,23 @@ void Laws::note_rows(const Call& call) {
   rows_.emplace(memory_.data_key(made[0]), std::move(rows));
 }
 
-// Laws kBucket and kBucketedReduction, of the call: it fills each result from what lies side by side in what it is given for
-// it, and counts as one call for each member. Returns what stands against it.
-std::string Laws::issue_as_members(const Call& call, Law law, const Hash128& group, const Hash128& ranks,
-                                   const Hash128& world) {
+// RewriteRule::kBucket and RewriteRule::kBucketedReduction for the collective. It fills each result
+// from the tensors concatenated in the operand for that result, and counts as one call for each
+// member. Returns the reason against it.
+std::string RewriteRules::issue_as_members(const Call& call, RewriteRule law, const Hash128& group,
+                                           const Hash128& ranks, const Hash128& world) {
   if (is_differentiated_) return "autograd may run through the graph";
   const std::vector<uint32_t>&given = call.given, &made = call.made;
   const Op& op = graph_.op(call.node);
   const CollectiveKind kind = collective_kind(op);
   const bool is_gather = kind == CollectiveKind::kAllGather;
   const bool is_scatter = kind == CollectiveKind::kReduceScatter;
-  if (is_gather != (law == Law::kBucket) || (!is_gather && !is_scatter && kind != CollectiveKind::kAllReduce)) {
-    return "the law is of another kind of collective";
+  if (is_gather != (law == RewriteRule::kBucket) || (!is_gather && !is_scatter && kind != CollectiveKind::kAllReduce)) {
+    return "the rewrite rule is for another kind of collective";
   }
   const bool is_out = is_gather && op.writes.size() == 1 && given.size() == 2 && made.size() == 1;
   if (!is_out && (!op.writes.empty() || given.size() != made.size() || made.empty())) {
-    return "it does not make one tensor of each";
+    return "it does not return one tensor for each operand";
   }
   words_.clear();
   words_.add(key_tag(KeyKind::kMember, static_cast<uint64_t>(kind)));
@@ -268,13 +273,13 @@ std::string Laws::issue_as_members(const Call& call, Law law, const Hash128& gro
   return "";
 }
 
-// What lies side by side in what the call is given for one of its results; in as many rows as the result has. Names are of
-// what is given. `why`: what stands against it.
-SideBySide Laws::members_given(NodeId node, CollectiveKind kind, uint32_t given, uint32_t made, bool is_out,
-                               std::string& why) {
+// Returns the tensors concatenated in the operand for one of the call's results, in as many rows as
+// the result has. Names are those of the operand's elements. `why`: the reason against it.
+SideBySide RewriteRules::members_given(NodeId node, CollectiveKind kind, uint32_t given, uint32_t made, bool is_out,
+                                       std::string& why) {
   SideBySide bucket;
   if (memory_.storage(memory_.object(made).storage).is_pending) {
-    why = "its result is being filled already";
+    why = "a collective is already filling its result";
     return bucket;
   }
   const bool is_gather = kind == CollectiveKind::kAllGather, is_scatter = kind == CollectiveKind::kReduceScatter;
@@ -283,7 +288,7 @@ SideBySide Laws::members_given(NodeId node, CollectiveKind kind, uint32_t given,
   std::optional<Hash128> elements = from == nullptr ? std::nullopt : memory_.elements_key(given, *from);
   if (to == nullptr || !elements.has_value() || !is_plain(*from) || !is_plain(*to) || !is_row_major(*to) ||
       !to->offset.is(0) || from->dtype != to->dtype) {
-    why = "what it is given or makes is not laid out row by row, in one type";
+    why = "its operand or its result is not row-major, or their dtypes differ";
     return bucket;
   }
   bucket.dtype = to->dtype;
@@ -295,7 +300,7 @@ SideBySide Laws::members_given(NodeId node, CollectiveKind kind, uint32_t given,
   const int64_t more = is_gather ? made_count.value() : count.value();
   const int64_t less = is_gather ? count.value() : made_count.value();
   if (more % less != 0 || (!is_gather && !is_scatter && more != less)) {
-    why = "its sizes are no multiples";
+    why = "the sizes of its operand and its result do not fit";
     return bucket;
   }
   const int64_t ranks = more / less;
@@ -308,25 +313,27 @@ SideBySide Laws::members_given(NodeId node, CollectiveKind kind, uint32_t given,
       elements = NamedMemory::elements_key(sent_->data, geometry);
       data = geometry.offset.is(0) ? sent_->data : Hash128();
     } else if (memory_.may_share(given, made)) {
-      why = "what lies at its place in its result is not known to be copied there from one tensor";
+      why = "its place in the result is not known to hold a copy of one tensor";
       return bucket;
     }
   }
   bucket.rows = is_scatter ? ranks : 1;
   bucket.parts.push_back({*elements, count.value() / bucket.rows, data});
-  if (!open_parts(bucket)) why = "more than " + std::to_string(kMostParts) + " tensors lie side by side in it";
+  if (!open_parts(bucket)) why = "more than " + std::to_string(kMostParts) + " tensors are concatenated in it";
   bucket.rows = is_gather ? ranks : 1;
   return bucket;
 }
 
-// What all of a tensor's storage holds, where the tensor begins with it.
-Hash128 Laws::data_of_all(uint32_t object) {
+// Returns the content that a tensor shows, if the tensor starts at offset 0 of its storage.
+// Otherwise returns zero.
+Hash128 RewriteRules::data_of_all(uint32_t object) {
   const Geometry* geometry = memory_.known_geometry(object);
   return geometry != nullptr && geometry->offset.is(0) ? memory_.data_key(object) : Hash128();
 }
 
-// Puts what lies side by side in a part in its place, where it is laid out in as many rows of the same elements.
-bool Laws::open_parts(SideBySide& bucket) const {
+// Replaces each part by the tensors concatenated in it, if they have as many rows of the same
+// dtype. Returns false if there are too many.
+bool RewriteRules::open_parts(SideBySide& bucket) const {
   std::vector<SideBySide::Part> open(bucket.parts.rbegin(), bucket.parts.rend()), found;
   while (!open.empty()) {
     if (open.size() + found.size() > kMostParts) return false;
@@ -345,49 +352,51 @@ bool Laws::open_parts(SideBySide& bucket) const {
   return true;
 }
 
-// A gather that is given memory for its result may be given a part of it: then that of the file's rank, as every other would
-// be written over while it is read.
-std::string Laws::check_place(NodeId node, uint32_t given, uint32_t made, const Geometry& from, int64_t count) {
-  const uint32_t storage = memory_.real_storage(memory_.object(made).storage);
+// The output buffer of a gather may contain the operand. Then the operand must be at the place of
+// the file's rank, because any other place is overwritten while it is read. Returns the reason
+// against it.
+std::string RewriteRules::check_place(NodeId node, uint32_t given, uint32_t made, const Geometry& from, int64_t count) {
+  const uint32_t storage = memory_.holder_of(memory_.object(made).storage);
   if (!memory_.may_share(given, made)) return "";
   const ProcessGroup* group = find_group(module_, group_of_call(graph_, node).uid);
-  if (memory_.real_storage(memory_.object(given).storage) != storage || group == nullptr ||
+  if (memory_.holder_of(memory_.object(given).storage) != storage || group == nullptr ||
       !is_own_place(module_, group->ranks, from.offset, count)) {
-    return "what it is given may lie in its result, and not at this rank's place";
+    return "its operand may share memory with its result, but is not at this rank's place in it";
   }
   return "";
 }
 
-// The one tensor whose elements were copied to all that it shows.
-std::optional<Laws::Source> Laws::copied_to(uint32_t object) {
+// Returns the one tensor that was copied to exactly the bytes of the object.
+std::optional<RewriteRules::Source> RewriteRules::copied_to(uint32_t object) {
   const std::optional<Hash128> placed = memory_.exactly(object);
   const auto source = placed.has_value() ? sources_.find(*placed) : sources_.end();
   if (source == sources_.end()) return std::nullopt;
   return source->second;
 }
 
-// The same of what is cut from the result. A copy of columns lies as one of its own.
-std::string Laws::name_by_bucket(const Call& call) {
+// RewriteRule::kBucket and RewriteRule::kBucketedReduction for a slice of the result. A copy of
+// columns is treated as the columns themselves, in a row-major layout of its own.
+std::string RewriteRules::name_by_bucket(const Call& call) {
   const Cell* cell = values_.find_tensor(call.node);
   if (cell == nullptr) return "it is not a tensor";
   const uint32_t object = cell->first;
   const uint32_t seen = copies_row_by_row(call) ? call.given[0] : object;
-  if (is_named_by_law(seen)) return "a law names what it shows already";
-  const uint32_t storage = memory_.real_storage(memory_.object(seen).storage);
+  if (is_named_by_rule(seen)) return "a rewrite rule has already named the tensor that it shows";
+  const uint32_t storage = memory_.holder_of(memory_.object(seen).storage);
   const auto found = bucketed_.find(storage);
-  if (found == bucketed_.end()) return "it is not cut from such a collective's result";
+  if (found == bucketed_.end()) return "it is not a slice of such a collective's result";
   if (!memory_.is_certain(storage) || memory_.all_of(storage) != found->second.filled) {
-    return "nobody has waited for it, or it was written to";
+    return "no wait has completed the collective, or its result was written afterwards";
   }
   const Geometry* geometry = memory_.known_geometry(seen);
   if (geometry == nullptr) return "its sizes are not known";
   const std::optional<std::vector<SideBySide::Part>> parts = parts_seen(found->second.buffer, *geometry);
-  if (!parts.has_value()) return "it is not what lies there of whole tensors";
+  if (!parts.has_value()) return "it does not show whole tensors of the result";
   if (memory_.known_geometry(object) == nullptr) return "its sizes are not known";
   Geometry own = *memory_.known_geometry(object);
   if (!is_row_major(own) || !is_plain(own) || !is_plain(*geometry) || own.dtype != geometry->dtype ||
       (seen != object && own.sizes != geometry->sizes)) {
-    return "it is not laid out row by row, as it was reduced or gathered";
+    return "it is not row-major, as it was reduced or gathered";
   }
   words_.clear();
   words_.add(key_tag(KeyKind::kMember));
@@ -398,12 +407,12 @@ std::string Laws::name_by_bucket(const Call& call) {
   return "";
 }
 
-// What stands against it is why.
-std::optional<Laws::Single> Laws::single(const Call& call, std::string& why) {
+// On failure, `why` is the reason.
+std::optional<RewriteRules::Single> RewriteRules::single(const Call& call, std::string& why) {
   if (is_differentiated_) {
     why = "autograd may run through the graph";
   } else if (call.given.size() != 1 || call.made.size() != 1 || !graph_.op(call.node).writes.empty()) {
-    why = "it does not make one tensor of one";
+    why = "it does not return one new tensor for one operand";
   } else {
     const Geometry* from = memory_.known_geometry(call.given[0]);
     const Geometry* to = memory_.known_geometry(call.made[0]);
@@ -411,19 +420,20 @@ std::optional<Laws::Single> Laws::single(const Call& call, std::string& why) {
         from == nullptr || to == nullptr ? std::nullopt : memory_.elements_key(call.given[0], *to);
     const bool is_laid_out = elements.has_value() && is_row_major(*to) && to->offset.is(0) && is_plain(*to);
     if (is_laid_out) return Single{from, to, *elements};
-    why = "what it is given or makes is not laid out row by row";
+    why = "its operand or its result is not row-major";
   }
   return std::nullopt;
 }
 
-// What an all-gather lays side by side, for laws kGathers and kOwnShard. Returns why that cannot be told.
-std::string Laws::note_gather(const Call& call) {
+// Records the layout of an all-gather's result, for RewriteRule::kGathers and
+// RewriteRule::kOwnShard. Returns the reason if it is unknown.
+std::string RewriteRules::note_gather(const Call& call) {
   std::string why;
   if (collective_kind(graph_.op(call.node)) != CollectiveKind::kAllGather) return "it is not an all-gather";
   const std::optional<Single> one = single(call, why);
   if (!one.has_value()) return why;
   const ProcessGroup* group = find_group(module_, group_of_call(graph_, call.node).uid);
-  if (group == nullptr || group->ranks.empty()) return "its group is not listed";
+  if (group == nullptr || group->ranks.empty()) return "its process group is not listed";
   const SymInt count = one->from->num_elements(), made_count = one->to->num_elements();
   if (!count.is_static() || !made_count.is_static() || count.value() < 1 || made_count.value() % count.value() != 0 ||
       made_count.value() / count.value() != static_cast<int64_t>(group->ranks.size())) {
@@ -444,8 +454,8 @@ std::string Laws::note_gather(const Call& call) {
   return "";
 }
 
-// Of a tensor that shows all of what was gathered, in the order in which it lies.
-const Laws::GatherResult* Laws::gathered_whole(uint32_t object) {
+// Returns the gather whose whole result the tensor shows, in the result's own layout.
+const RewriteRules::GatherResult* RewriteRules::gathered_whole(uint32_t object) {
   const GatherResult* found = gathered_on(object);
   const Geometry* geometry = memory_.known_geometry(object);
   if (found == nullptr || geometry == nullptr || !is_row_major(*geometry) || !geometry->offset.is(0) ||
@@ -456,19 +466,19 @@ const Laws::GatherResult* Laws::gathered_whole(uint32_t object) {
              ? found
              : nullptr;
 }
-// Of one on what was gathered, once it is there and as long as nobody writes to it.
-const Laws::GatherResult* Laws::gathered_on(uint32_t object) {
-  if (is_named_by_law(object)) return nullptr;
-  const uint32_t storage = memory_.real_storage(memory_.object(object).storage);
+// Returns the gather whose result the tensor is on, after the wait and until the next write.
+const RewriteRules::GatherResult* RewriteRules::gathered_on(uint32_t object) {
+  if (is_named_by_rule(object)) return nullptr;
+  const uint32_t storage = memory_.holder_of(memory_.object(object).storage);
   const auto found = gathered_.find(storage);
   const bool is_there =
       found != gathered_.end() && memory_.is_certain(storage) && memory_.all_of(storage) == found->second.filled;
   return is_there ? &found->second : nullptr;
 }
 
-// Law kGathers, of the call: what it fills its result with is named by whose data it lays side by side, however often they
-// were gathered before.
-std::string Laws::issue_as_gathers(const Call& call, const Hash128& world) {
+// RewriteRule::kGathers for the collective: its result is named by the data that it concatenates,
+// independent of the number of earlier gathers.
+std::string RewriteRules::issue_as_gathers(const Call& call, const Hash128& world) {
   const std::string why = note_gather(call);
   if (!why.empty()) return why;
   const uint32_t storage = memory_.object(call.made[0]).storage;
@@ -478,13 +488,13 @@ std::string Laws::issue_as_gathers(const Call& call, const Hash128& world) {
   const Hash128 ranks = make_key(words_.all());
   const Hash128 name = make_key(KeyKind::kGathered, {ranks.high, ranks.low, world.high, world.low, result.elements.high,
                                                      result.elements.low, static_cast<uint64_t>(result.count)});
-  memory_.name_anew(storage, name, name);
+  memory_.set_names(storage, name, name);
   members_[ranks].push_back(name);
   return "";
 }
 
-// Whether it adds two tensors of one geometry.
-bool Laws::adds_two(const Call& call) {
+// Whether the call adds two tensors of the same sizes and dtype.
+bool RewriteRules::adds_two(const Call& call) {
   if (graph_.op(call.node).name != "aten.add.Tensor" || CallArgs(graph_, call.node)[2].is_given() ||
       call.given.size() != 2 || call.made.size() != 1) {
     return false;
@@ -496,7 +506,7 @@ bool Laws::adds_two(const Call& call) {
          });
 }
 
-void Laws::note_sum(const Call& call) {
+void RewriteRules::note_sum(const Call& call) {
   const Geometry* to = adds_two(call) ? memory_.known_geometry(call.made[0]) : nullptr;
   if (to == nullptr || !is_row_major(*to) || !to->offset.is(0) || !is_plain(*to)) return;
   Sum sum = {{}, to->dtype};
@@ -508,8 +518,8 @@ void Laws::note_sum(const Call& call) {
   sums_.emplace(memory_.data_key(call.made[0]), sum);
 }
 
-// What is added up in a tensor of that type; empty: too many.
-std::vector<Hash128> Laws::addends_of(const Addend& all, DType dtype) const {
+// Returns the terms of the sum in a tensor of that dtype. Empty: too many.
+std::vector<Hash128> RewriteRules::addends_of(const Addend& all, DType dtype) const {
   std::vector<Addend> open = {all};
   std::vector<Hash128> found;
   while (!open.empty()) {
@@ -526,8 +536,10 @@ std::vector<Hash128> Laws::addends_of(const Addend& all, DType dtype) const {
   return found;
 }
 
-// Law kAddedReductions, of the call: what it fills its result with is named by what is added up, on this rank and over all.
-std::string Laws::issue_as_sum(const Call& call, const Hash128& group, const Hash128& ranks, const Hash128& world) {
+// RewriteRule::kAddedReductions for the collective: its result is named by the terms that it adds,
+// on this rank and over all ranks.
+std::string RewriteRules::issue_as_sum(const Call& call, const Hash128& group, const Hash128& ranks,
+                                       const Hash128& world) {
   const Op& op = graph_.op(call.node);
   const CollectiveKind kind = collective_kind(op);
   if (kind != CollectiveKind::kReduceScatter && kind != CollectiveKind::kAllReduce) return "it is not a reduction";
@@ -562,50 +574,50 @@ std::string Laws::issue_as_sum(const Call& call, const Hash128& group, const Has
     total.add(member);
   }
   const uint32_t storage = memory_.object(call.made[0]).storage;
-  memory_.name_anew(storage, total.name(true), total.name(true));
+  memory_.set_names(storage, total.name(true), total.name(true));
   reduced_[storage] = {std::move(members), total, one->to->num_elements(), one->to->dtype, Hash128()};
   return "";
 }
 
-// The same of an `add` of what reductions gave.
-std::string Laws::name_by_sum(const Call& call) {
+// RewriteRule::kAddedReductions for an `add` of two results.
+std::string RewriteRules::name_by_sum(const Call& call) {
   if (!adds_two(call)) return "it does not add two tensors of equal sizes";
   NamedTotal total;
   for (const uint32_t object : call.given) {
-    const uint32_t storage = memory_.real_storage(memory_.object(object).storage);
+    const uint32_t storage = memory_.holder_of(memory_.object(object).storage);
     const auto found = reduced_.find(storage);
     const Geometry* geometry = memory_.known_geometry(object);
-    if (found == reduced_.end() || is_named_by_law(object) || !is_row_major(*geometry) || !geometry->offset.is(0) ||
+    if (found == reduced_.end() || is_named_by_rule(object) || !is_row_major(*geometry) || !geometry->offset.is(0) ||
         !is_plain(*geometry) || !(geometry->num_elements() == found->second.count) ||
         geometry->dtype != found->second.dtype) {
-      return "it does not add what reductions gave, as a whole";
+      return "its operands are not whole results of such reductions";
     }
     if (!memory_.is_certain(storage) || memory_.all_of(storage) != found->second.filled) {
-      return "nobody has waited for what it adds, or it was written to";
+      return "no wait has completed one of its operands, or the operand was written afterwards";
     }
     total.add(found->second.total);
   }
   const uint32_t storage = memory_.object(call.made[0]).storage;
-  memory_.name_anew(storage, total.name(true), total.name(false));
+  memory_.set_names(storage, total.name(true), total.name(false));
   const Hash128 filled = memory_.all_of(storage);
   const Geometry& sum = *memory_.known_geometry(call.made[0]);
   reduced_[storage] = {{}, total, sum.num_elements(), sum.dtype, filled};
   return "";
 }
 
-// Law kOwnShard.
-std::string Laws::name_by_shard(const Call& call) {
+// RewriteRule::kOwnShard.
+std::string RewriteRules::name_by_shard(const Call& call) {
   const NodeId node = call.node;
   const Cell* cell = values_.find_tensor(node);
   if (cell == nullptr) return "it is not a tensor";
   const uint32_t object = cell->first;
   if (rules_.of(graph_, node).special == CallRule::Special::kClone && call.given.size() == 1) {
-    return copies_row_by_row(call) ? name_by_copied_shard(call, object) : "it is not a copy row by row";
+    return copies_row_by_row(call) ? name_by_copied_shard(call, object) : "it is not a row-major copy";
   }
   const GatherResult* result = gathered_on(object);
   const Geometry* geometry = memory_.known_geometry(object);
   if (result == nullptr || geometry == nullptr || !is_row_major(*geometry) || !is_plain(*geometry)) {
-    return "it does not show what was gathered, and waited for, row by row";
+    return "it is not a row-major slice of a gathered result after its wait";
   }
   const Gathered* gathered = nullptr;
   for (const Gathered& each : result->levels) {
@@ -613,24 +625,26 @@ std::string Laws::name_by_shard(const Call& call) {
         geometry->num_elements().is(each.count) && is_own_place(module_, each.ranks, geometry->offset, each.count);
     if (is_own && gathered == nullptr) gathered = &each;
   }
-  if (gathered == nullptr) return "it does not show just what this rank gave";
+  if (gathered == nullptr) return "it does not show exactly this rank's shard";
   const Geometry& source = *geometries_.find(gathered->source.geometry);
-  if (geometry->dtype != source.dtype || geometry->rest != source.rest) return "it has another dtype or device";
+  if (geometry->dtype != source.dtype || geometry->rest != source.rest)
+    return "its dtype or device differs from the shard's";
   Geometry own = source;
   if (own.sizes != geometry->sizes) {
     own.sizes = geometry->sizes;
     own.strides = row_major_strides(own.sizes);
   }
   const Hash128 data = gathered->source.data;
-  const OwnPart part = {memory_.real_storage(memory_.object(object).storage), geometry->offset, own.offset, data};
+  const OwnPart part = {memory_.holder_of(memory_.object(object).storage), geometry->offset, own.offset, data};
   const bool is_outermost = gathered == &result->levels[0];
   stand_for(node, object, data, geometries_.add(own));
   if (is_outermost) own_parts_[memory_.object(values_.find_tensor(node)->first).storage] = part;
   return "";
 }
 
-// Of `cat`: that it puts all parts of one gather, each as a whole, side by side along another dimension than the first.
-void Laws::note_parts(const Call& call) {
+// For `cat`: records that it joins all parts of one gather, each as a whole, along another
+// dimension than the first.
+void RewriteRules::note_parts(const Call& call) {
   const std::vector<uint32_t>&given = call.given, &made = call.made;
   const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
   const GatherResult* result = nullptr;
@@ -657,12 +671,12 @@ void Laws::note_parts(const Call& call) {
   const size_t place = static_cast<size_t>(at);
   const SymInt step = to->strides[place] * sizes[place];
   if (!step.is_static()) return;
-  const uint32_t storage = memory_.real_storage(memory_.object(made[0]).storage);
+  const uint32_t storage = memory_.holder_of(memory_.object(made[0]).storage);
   parts_[storage] = {level.ranks, level.source, sizes, to->strides, step.value(), memory_.all_of(storage)};
 }
 
-// Where a tensor begins in what was gathered, also if kOwnShard named it already.
-std::optional<Laws::GatherPart> Laws::part_of_gather(uint32_t object) {
+// Returns the place of a tensor in a gathered result, even if kOwnShard has already named it.
+std::optional<RewriteRules::GatherPart> RewriteRules::part_of_gather(uint32_t object) {
   const Geometry* geometry = memory_.known_geometry(object);
   if (geometry == nullptr) return std::nullopt;
   if (const GatherResult* result = gathered_on(object); result != nullptr) return GatherPart{result, geometry->offset};
@@ -675,8 +689,8 @@ std::optional<Laws::GatherPart> Laws::part_of_gather(uint32_t object) {
   return GatherPart{&gather->second, found->second.offset};
 }
 
-// Law kOwnShard, of a copy: of what a rank gave, or of its own part of such a cat.
-std::string Laws::name_by_copied_shard(const Call& call, uint32_t object) {
+// RewriteRule::kOwnShard for a copy of the rank's shard, or of the rank's own part of such a cat.
+std::string RewriteRules::name_by_copied_shard(const Call& call, uint32_t object) {
   const uint32_t seen = call.given[0], storage = memory_.object(seen).storage;
   const Geometry* geometry = memory_.known_geometry(seen);
   const Geometry* made = memory_.known_geometry(object);
@@ -684,7 +698,7 @@ std::string Laws::name_by_copied_shard(const Call& call, uint32_t object) {
   if (geometry == nullptr || made == nullptr || !is_row_major(*made) || made->sizes != geometry->sizes ||
       made->dtype != geometry->dtype || made->rest != geometry->rest || !is_plain(*geometry) || !is_plain(*made) ||
       !memory_.is_certain(storage)) {
-    return "it is not a copy row by row, of what is known";
+    return "it is not a row-major copy of a tensor with known contents";
   }
   const auto found = parts_.find(storage);
   Hash128 data = memory_.data_key(seen);
@@ -697,10 +711,10 @@ std::string Laws::name_by_copied_shard(const Call& call, uint32_t object) {
     data = found->second.source.data;
     own = *geometries_.find(found->second.source.geometry);
     if (own.dtype != geometry->dtype || own.rest != geometry->rest || !is_plain(own)) {
-      return "it has another dtype or device";
+      return "its dtype or device differs from the shard's";
     }
   } else if (!is_row_major(own)) {
-    return "it does not copy just what this rank gave";
+    return "it does not copy exactly this rank's shard";
   }
   own.sizes = geometry->sizes;
   own.strides = row_major_strides(own.sizes);

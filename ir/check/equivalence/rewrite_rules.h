@@ -19,12 +19,13 @@
 #include "ir/check/equivalence/named_values.h"
 #include "ir/graph/graph.h"
 
-// The laws of claims.h in a graph that is run on names: what is named by a law is named so in both graphs, however the value was
-// computed. They know where the elements of tensors come from, and what collectives were given; nothing of passes.
+// The rewrite rules of claims.h during symbolic execution. A value named by a rule has that name in
+// both graphs, however it was computed. The rules know where elements of tensors come from and
+// which tensors collectives took. They know nothing about passes.
 
 namespace fxopt {
 
-// What is added up, in any order: by the sum of hashes of the names.
+// A sum of terms in any order, named by the sum of the hashes of their names.
 struct NamedTotal {
   Hash128 sum;
   uint64_t count = 0;
@@ -34,67 +35,72 @@ struct NamedTotal {
   Hash128 name(bool is_pending) const;
 };
 
-class Laws {
+class RewriteRules {
  public:
-  // `claims`: those of this graph count; null: there are none.
-  Laws(const Graph& graph, ModuleKeys& keys, CallRules& rules, GeometryTable& geometries, NamedMemory& memory,
-       NamedValues& values, bool is_differentiated, const std::vector<Claim>* claims);
+  // `claims`: only those of this graph count. Null: none.
+  RewriteRules(const Graph& graph, ModuleKeys& keys, CallRules& rules, GeometryTable& geometries, NamedMemory& memory,
+               NamedValues& values, bool is_differentiated, const std::vector<Claim>* claims);
 
-  // Nothing else need be asked where there are none.
+  // If false, no other member needs to be called.
   bool has_claims() const { return !claims_.empty(); }
 
-  // A call that has run; objects of tensors, which a question for others may end.
+  // A call that has run. The references to object lists may become invalid with the next lookup of
+  // others.
   struct Call {
     NodeId node;
     const std::vector<uint32_t>& given;
     const std::vector<uint32_t>& made;
   };
 
-  // -- what is noted of calls
+  // -- observed calls
 
-  // The elements of an object were put somewhere, and are called so there.
+  // Records that the elements of `source` were copied somewhere, where they are named `placed`.
   void note_copy(const Hash128& placed, uint32_t source);
   void note_cat(const Call& call);
   void note_sum(const Call& call);
-  // Before a collective writes to what it is given: what it sends may lie in it.
+  // Called before a collective writes to its operand, whose memory may hold the data that it sends.
   void note_sent(uint32_t object);
 
   // -- collectives
 
-  // Whether a law is claimed of the call that holds: then it counts as what the law says. `group`: by the name of the process
-  // group, zero where it cannot be told; `ranks`: of those that take part; `world`: of effects before.
+  // Returns whether a claim on the call holds. The call then counts as the rule defines. `group`:
+  // by the name of the process group, zero if unknown; `ranks`: names the participants; `world`:
+  // names earlier effects.
   bool issue(const Call& call, const Hash128& group, const Hash128& ranks, const Hash128& world);
-  // The storage is to be filled anew: what a collective before gave is there no more.
+  // Forgets the result of an earlier collective in a storage that is about to be filled again.
   void forget(uint32_t storage);
-  // The storage is filled now. `own_name`: what it holds, where no law says; and what the wait counts as.
+  // Called when the storage is filled. `own_name`: its content without a rule. Adds the names that
+  // the wait counts as to `waits`.
   void end_filling(uint32_t storage, const Hash128& pending, const Hash128& own_name, std::vector<Hash128>& waits);
-  // What it counts as at the end that the storage has yet to be filled.
+  // Adds the names that count for a storage still pending at the end.
   void add_pending(uint32_t storage, std::vector<Hash128>& pending) const;
-  // By group the calls that laws count, in any order: which of them are one call, and when, is what a law lets change.
+  // By group, the calls that rules count, in any order. A rule permits a change of which members
+  // form one call, and when it is issued.
   std::map<Hash128, std::vector<Hash128>>& counted() { return members_; }
 
   // -- values
 
-  // Names what the call yields, where a law is claimed of it.
+  // Names the value of the call if a claim on it holds.
   void apply(const Call& call);
 
   std::vector<RefusedClaim>& refused() { return refused_; }
 
  private:
-  static constexpr size_t kMostParts = size_t{1} << 20;  // of one call: what is nested may be many more than nodes
+  static constexpr size_t kMostParts = size_t{1} << 20;  // per call; nesting can exceed nodes
 
-  // A tensor as a reader saw it.
+  // A tensor as its reader saw it.
   struct Source {
     Hash128 data;
     GeometryId geometry;
   };
-  // Of a collective of one tensor that makes another, both laid out row by row.
+  // A collective with one operand and one result, both in row-major order.
   struct Single {
     const Geometry* from;
     const Geometry* to;
-    Hash128 elements;  // of what it is given
+    Hash128 elements;  // the operand's elements
   };
-  // What lies in the result of an all-gather: `count` elements of each of these ranks, as this one's own tensor names them.
+  // A level of an all-gather's result: `count` elements from each of these ranks, named as on this
+  // rank.
   struct Gathered {
     std::vector<int64_t> ranks;
     Hash128 elements;
@@ -102,41 +108,41 @@ class Laws {
     int64_t count;
   };
   struct GatherResult {
-    std::vector<Gathered>
-        levels;      // as the call is given it, then as gathers before it were, each over the ranks of all since
-    Hash128 filled;  // what the storage holds once it is there
+    std::vector<Gathered> levels;  // the operand, then operands of earlier gathers over all ranks
+    Hash128 filled;                // content of the storage after the wait
   };
   struct GatherPart {
     const GatherResult* result;
-    SymInt offset;  // of its first element
+    SymInt offset;  // its first element
   };
   struct BucketResult {
     SideBySide buffer;
     Hash128 filled;
   };
   struct Reduction {
-    std::vector<Hash128> members;  // of a collective: what it counts as
-    NamedTotal total;              // of what is added up
+    std::vector<Hash128> members;  // for a collective: the names that it counts as
+    NamedTotal total;              // all addends
     SymInt count;                  // elements of the result
     DType dtype;
     Hash128 filled;
   };
   struct Addend {
-    Hash128 name, data;  // data: what all of it holds, which may be a sum; zero: it does not show all
+    Hash128 name, data;  // data: its content if its offset is 0; otherwise zero
   };
   struct Sum {
     std::array<Addend, 2> addends;
     DType dtype;
   };
-  // Of a cat of all parts of a gather: what it was given and how its parts lie, while it holds `content`.
+  // The result of a cat of all parts of a gather, with the gather's operand and the layout of the
+  // parts. Valid while the storage holds `content`.
   struct Parts {
     std::vector<int64_t> ranks;
     Source source;
     std::vector<SymInt> sizes, strides;
-    int64_t step;  // elements from one to the next
+    int64_t step;  // elements from one part to the next
     Hash128 content;
   };
-  // What kOwnShard named.
+  // A value named by kOwnShard.
   struct OwnPart {
     uint32_t gather;  // storage
     SymInt offset, named_offset;
@@ -144,7 +150,7 @@ class Laws {
   };
 
   bool issue_as_claimed(const Call& call, const Hash128& group, const Hash128& ranks, const Hash128& world);
-  std::string issue_as_members(const Call& call, Law law, const Hash128& group, const Hash128& ranks,
+  std::string issue_as_members(const Call& call, RewriteRule law, const Hash128& group, const Hash128& ranks,
                                const Hash128& world);
   SideBySide members_given(NodeId node, CollectiveKind kind, uint32_t given, uint32_t made, bool is_out,
                            std::string& why);
@@ -164,7 +170,7 @@ class Laws {
   void note_rows(const Call& call);
   void note_parts(const Call& call);
   std::optional<Source> copied_to(uint32_t object);
-  bool is_named_by_law(uint32_t object) const { return memory_.storage_of(object).stands_on != 0; }
+  bool is_named_by_rule(uint32_t object) const { return memory_.storage_of(object).holder != 0; }
   const GatherResult* gathered_whole(uint32_t object);
   const GatherResult* gathered_on(uint32_t object);
   std::optional<GatherPart> part_of_gather(uint32_t object);
@@ -187,18 +193,18 @@ class Laws {
   NamedValues& values_;
   const bool is_differentiated_;
 
-  HashMap<uint64_t, Law> claims_;                    // by uid
-  HashMap<Hash128, Source, Hash128Hash> sources_;    // whose elements they are, by what they are called there
+  HashMap<uint64_t, RewriteRule> claims_;            // by uid
+  HashMap<Hash128, Source, Hash128Hash> sources_;    // source, by name at the destination
   std::optional<Source> sent_;                       // see note_sent()
-  HashMap<Hash128, SideBySide, Hash128Hash> rows_;   // what lies in buffers, by what they hold
-  HashMap<Hash128, Sum, Hash128Hash> sums_;          // by what the sum holds
-  HashMap<uint32_t, BucketResult> bucketed_;         // results of collectives that are claimed, by storage
+  HashMap<Hash128, SideBySide, Hash128Hash> rows_;   // concatenations, by buffer content
+  HashMap<Hash128, Sum, Hash128Hash> sums_;          // by the content of the sum
+  HashMap<uint32_t, BucketResult> bucketed_;         // results of claimed collectives, by storage
   HashMap<uint32_t, Reduction> reduced_;             // likewise
   HashMap<uint32_t, GatherResult> gathered_;         // results of all-gathers, by storage
   HashMap<uint32_t, Parts> parts_;                   // by storage
-  HashMap<uint32_t, OwnPart> own_parts_;             // by the storage of that name
+  HashMap<uint32_t, OwnPart> own_parts_;             // by the storage of the named value
   std::map<Hash128, std::vector<Hash128>> members_;  // by group
-  HashMap<uint32_t, Hash128> issued_;                // what storages held when a collective began to fill them
+  HashMap<uint32_t, Hash128> issued_;                // content at the issue, by storage
   std::vector<RefusedClaim> refused_;
   KeyWords words_;
 };
