@@ -100,7 +100,8 @@ void warn_of_one_sided(Console& console, const std::string& path, const std::str
   Where where;
   where.file = shown_input(path);
   where.graph = graph;
-  console.warning("one-sided", where, "the other file has no graph of this name");
+  console.warning("one-sided", where,
+                  "the other file has no graph of this name; --step compares each side as one step");
 }
 
 void run_diff(Console& console, const DiffFlags& flags) {

@@ -62,7 +62,8 @@ Error unknown_sizes(const std::string& path, const GraphMemory& memory) {
 std::string advice_hint(const GraphMemory& memory, const DeviceMemory& device, std::string_view otherwise) {
   if (device.advice.has_value()) return advice_text(*device.advice);
   if (memory.has_advice) return std::string(otherwise);
-  if (memory.step.empty()) return "recompute policies were not tried here; `fxopt mem IN` tries them on a graph";
+  if (memory.step.empty())
+    return "recompute policies were not tried here; `fxopt mem` with the same limits on the input tries them";
   return "recompute policies are not tried on a step; before the cut, try 'sac{policy=per-op},partition' on the joint "
          "graph, or 'join,sac{policy=per-op},partition' on this file";
 }
@@ -236,7 +237,11 @@ Error MemoryGates::not_a_report(std::string hint) const {
 
 Result<nlohmann::ordered_json> MemoryGates::read_report(std::string hint) const {
   const Result<std::string> text = read_file(flags_.baseline, kMaxBaselineBytes);
-  if (!text.ok()) return text.error();
+  if (!text.ok()) {
+    Error error = text.error();
+    if (error.code == ErrorCode::kFileOpen) error.hint = "write it first: the same call with --update-baseline";
+    return error;
+  }
   nlohmann::ordered_json whole = nlohmann::ordered_json::parse(*text, nullptr, false);
   if (!whole.is_object()) return not_a_report(std::move(hint));
   nlohmann::ordered_json report = whole.contains("result") ? std::move(whole["result"]) : std::move(whole);

@@ -293,7 +293,7 @@ CommandBody declare_show(Options options) {
       .excludes(summary)
       .excludes(dot);
   const Option brief = options.flag("--brief", flags->is_brief,
-                                    "print a line for each node, as wide as the terminal or 160 columns: name, type, "
+                                    "print a line for each node, 80 to 160 columns wide, as the terminal: name, type, "
                                     "call, phase, tag, module, source line (default)");
   options.flag("--full", flags->is_full, "print the text form with all fields, which other commands read")
       .excludes(brief);

@@ -240,6 +240,9 @@ class AgainstFile {
     for (const ProofDifference& item : proof.differences) differences.push_back(item.what);
     Error error = proof_error(module, proof);
     error.where.file = what;
+    const bool lacks_graph = std::any_of(proof.differences.begin(), proof.differences.end(),
+                                         [](const ProofDifference& item) { return item.what.starts_with("graph @"); });
+    if (lacks_graph && !flags.step) error.hint = "graphs are matched by name; --step compares each side as one step";
     console.product() << shown << ": " << answer_word(proof.answer) << ", against " << other << '\n';
     // An allowed rewrite rule may explain the difference, but the proof is missing: neither
     // "differs" nor a pass.

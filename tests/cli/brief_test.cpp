@@ -33,7 +33,7 @@ graph @main {
   const NodeId node = graph.next(graph.first());
   const std::string line = "%a: f32[s0, 8] = aten.mul.Tensor(%x, 2)  {forward, MUST_SAVE, layers.0.mlp, model.py:12}";
   CHECK(brief_node(graph, node, 160) == line);
-  for (const size_t width : {40, 60, 80}) {
+  for (const size_t width : {size_t{40}, size_t{60}, size_t{80}}) {
     const std::string shorter = brief_node(graph, node, width);
     INFO(shorter);
     CHECK(shorter.size() <= width);

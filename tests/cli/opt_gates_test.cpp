@@ -49,6 +49,10 @@ TEST_CASE("opt: the limit of a partitioned graph is on its step", "[cli]") {
   const int64_t peak = peak_of({"--step", out});
   CHECK(opt(in, out, "partition", {"--budget", std::to_string(peak) + "B"}).exit == 0);
   CHECK(opt(in, out, "partition", {"--budget", std::to_string(peak - 1) + "B"}).exit == 5);
+  const CliResult differs = run_fxopt({"verify", out, "--against", in});
+  CHECK(differs.exit == 4);
+  CHECK(contains(differs.err, "graphs are matched by name; --step compares each side as one step"));
+  CHECK(run_fxopt({"verify", out, "--against", in, "--step"}).exit == 0);
   const CliResult step = run_fxopt({"mem", "--step", out, "--budget", "1B"});
   CHECK(contains(step.err, "policies are not tried on a step; before the cut, try"));
 }
@@ -56,6 +60,9 @@ TEST_CASE("opt: the limit of a partitioned graph is on its step", "[cli]") {
 TEST_CASE("opt: a baseline is written, compared with, and never written over", "[cli]") {
   const TempFolder folder;
   const std::string in = kData + "gpt2_flb_twin.pb.zst", out = folder / "out.pb", base = folder / "base.json";
+  const CliResult missing = opt(in, out, "dce", {"--baseline", base, "--max-growth", "0%"});
+  CHECK(missing.exit == 10);
+  CHECK(contains(missing.err, "write it first: the same call with --update-baseline"));
   CHECK(opt(in, out, "sac{policy=full},remat,dce", {"--baseline", base, "--update-baseline"}).exit == 0);
   CHECK(run_fxopt({"mem", out, "--baseline", base, "--max-growth", "0%"}).exit == 0);
   CHECK(opt(in, out, "sac{policy=full},remat,dce", {"--baseline", base, "--max-growth", "0%"}).exit == 0);
