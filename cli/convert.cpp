@@ -28,13 +28,9 @@ Status check_brief(const ConvertFlags& flags) {
   if (!flags.is_brief) return ok_status();
   const std::string& output = flags.files.output;
   if (!flags.files.format.empty()) return usage_error("--brief and --format exclude each other", "omit one of the two");
-  for (const std::string_view extension : {".pb", ".fxg", ".json", ".zst"}) {
-    if (output.ends_with(extension)) {
-      return usage_error("--brief writes a text that no command can read, and '" + output + "' is named like a graph",
-                         "name it like step.txt");
-    }
-  }
-  return ok_status();
+  if (!format_of_path(output).has_value() && !output.ends_with(".zst")) return ok_status();
+  return usage_error("--brief writes a text that no command can read, and '" + output + "' is named like a graph",
+                     "name it like step.txt");
 }
 
 bool save_brief(Console& console, const Module& module, const Product& product) {

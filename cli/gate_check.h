@@ -21,8 +21,6 @@ class GateCheck {
   GateCheck(Console& console, const MemoryPlan& plan, const MemoryGates& gates)
       : console_(console), plan_(plan), gates_(gates) {}
 
-  const MemoryGates& gates() const { return gates_; }
-
   // Reports and returns the limits that one graph of an input breaks. Warns if --symbol gave a
   // range: limits hold only for the values at which the peaks were measured. `path`: the file as
   // reports name it; `shown`: as messages name it.

@@ -162,8 +162,8 @@ Result<std::vector<MemoryGates::Limit>> MemoryGates::parse_limits(const std::str
       while (number.ends_with(' ')) number.pop_back();
       // Growth without a percent sign is a share below 1: 0.01 is 1%.
       const bool is_share = !limit.is_ratio && !is_percent;
-      const bool is_valid = is_percent != limit.is_ratio || is_share;
-      if (!is_valid || !read_decimal(number, limit) || (is_share && limit.numerator >= limit.denominator)) {
+      const bool is_ratio_in_percent = limit.is_ratio && is_percent;
+      if (is_ratio_in_percent || !read_decimal(number, limit) || (is_share && limit.numerator >= limit.denominator)) {
         return Error{ErrorCode::kBadOptionValue,
                      "'" + limit.text + "' is not a valid value of " + option,
                      limit.is_ratio ? "a ratio is written as in 1.10" : "growth is written as in 1%, 0.5% or 0.01",

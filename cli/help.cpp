@@ -55,11 +55,11 @@ std::optional<std::string> topic_text(const std::string& name) {
     return usage_text(application.line, name);
   }
   for (const Topic& topic : topics()) {
-    if (topic.name == name) return topic.text;
+    if (topic.name == name) return topic.text();
   }
   if (const PassInfo* pass = find_pass(name)) return pass_text(*pass);
   if (const ErrorInfo* info = find_error_info(name)) return error_text(*info);
-  if (const WarningText* warning = find_warning(name)) return warning->text;
+  if (const WarningText* warning = find_warning(name)) return warning->text();
   return std::nullopt;
 }
 

@@ -443,21 +443,19 @@ void warn_of_idle_work(Console& console, const std::string& path, const std::str
 
 // Checks the limits on the result as `fxopt mem` does on the written file, and as
 // `fxopt mem --step` if its graphs form one step.
-void check_gates(Console& console, const OptFlags& flags, const OptPlan& plan, size_t index, const Module& module,
+void check_gates(Console& console, const OptFlags& flags, const OptPlan& plan, size_t index, Module& module,
                  GateCheck& gate) {
   const std::string& name = gated_name(flags, plan.products, index);
   std::optional<ComposedStep> step;
-  std::unique_ptr<Module> own;
   std::vector<const Graph*> graphs;
   if (flags.step || linked_runs(module) > 0) {
     step = compose(console, module.clone(), flags.parts);
     if (!step.has_value()) return;
     graphs = {step->graph};
   } else {
-    own = module.clone();
-    for (const GraphId id : top_level_graphs(*own)) graphs.push_back(&own->graph(id));
+    for (const GraphId id : top_level_graphs(module)) graphs.push_back(&module.graph(id));
   }
-  Module& measured = step.has_value() ? *step->module : *own;
+  Module& measured = step.has_value() ? *step->module : module;
   Result<MemoryView> view = plan.memory.view(measured, name);
   if (!view.ok()) return console.error(view.error());
   view->others = plan.gates.needs_all_storages();

@@ -7,6 +7,7 @@
 #include "cli/print/page.h"
 #include "core/check.h"
 #include "core/embedded_text.h"
+#include "core/sections.h"
 
 namespace fxopt {
 
@@ -20,25 +21,22 @@ Topic read_page(const EmbeddedText& page) {
   const size_t colon = page.text.find(": ");
   FXOPT_CHECK(page.text.substr(0, 2) == "# " && colon < end, "a page of cli/topics begins with '# NAME: SUMMARY'");
   const size_t body = page.text.find_first_not_of('\n', end);
-  return {page.text.substr(2, colon - 2), page.text.substr(colon + 2, end - colon - 2),
-          page_text(page.text.substr(body))};
+  return {page.text.substr(2, colon - 2), page.text.substr(colon + 2, end - colon - 2), page.text.substr(body)};
 }
 
-// The sections of the page warnings, which begin with "## CODE".
 std::vector<WarningText> read_warnings() {
   std::vector<WarningText> rows;
   for (const EmbeddedText& page : embedded_topics()) {
     if (page.name != "warnings.md") continue;
-    for (size_t at = page.text.find("\n## "); at != std::string_view::npos;) {
-      const size_t next = page.text.find("\n## ", at + 1), line = page.text.find('\n', at + 1);
-      rows.push_back({page.text.substr(at + 4, line - at - 4), page_text(page.text.substr(at + 1, next - at - 1))});
-      at = next;
-    }
+    for (const PageSection& section : page_sections(page.text)) rows.push_back({section.heading, section.whole});
   }
   return rows;
 }
 
 }  // namespace
+
+std::string Topic::text() const { return page_text(page); }
+std::string WarningText::text() const { return page_text(page); }
 
 const std::vector<WarningText>& warning_table() {
   static const std::vector<WarningText> rows = read_warnings();

@@ -10,13 +10,17 @@ namespace fxopt {
 struct Topic {
   std::string_view name;
   std::string_view summary;
-  std::string text;  // for a terminal
+  std::string_view page;  // Markdown, without the first line
+
+  std::string text() const;  // for a terminal
 };
 
 // A section of the topic warnings.
 struct WarningText {
   std::string_view code;  // "no-layers"
-  std::string text;       // for a terminal
+  std::string_view page;  // Markdown
+
+  std::string text() const;  // for a terminal
 };
 
 // Sorted by code.

@@ -7,6 +7,8 @@
 #include "core/check.h"
 #include "core/embedded_text.h"
 #include "core/error.h"
+#include "core/scan.h"
+#include "core/sections.h"
 #include "core/text.h"
 
 namespace fxopt {
@@ -15,7 +17,7 @@ std::span<const EmbeddedText> embedded_errors();
 
 namespace {
 
-constexpr std::string_view kSection = "\n## FX";
+constexpr std::string_view kPrefix = "FX";
 constexpr size_t kDigits = 4;
 
 ExitCode exit_of_family(int64_t code) {
@@ -24,17 +26,15 @@ ExitCode exit_of_family(int64_t code) {
   return static_cast<ExitCode>(family);
 }
 
-// `section`: "0306 TITLE", an empty line, and the explanation in lines.
-ErrorInfo read_section(std::string_view section) {
-  const std::optional<int64_t> code = parse_int64(section.substr(0, kDigits));
-  const size_t line = section.find('\n');
-  FXOPT_CHECK(code.has_value() && line != std::string_view::npos,
-              "a section of core/errors.md begins with '## FX0306 TITLE'");
-  std::string explanation(section.substr(section.find_first_not_of('\n', line)));
-  while (explanation.ends_with('\n')) explanation.pop_back();
+// The heading is "FX0306 TITLE".
+ErrorInfo read_section(const PageSection& section) {
+  const bool has_code = section.heading.starts_with(kPrefix);
+  const std::string_view rest = section.heading.substr(has_code ? kPrefix.size() : 0);
+  const std::optional<int64_t> code = parse_int64(rest.substr(0, kDigits));
+  FXOPT_CHECK(has_code && code.has_value(), "a section of core/errors.md begins with '## FX0306 TITLE'");
+  std::string explanation(trim(section.body));
   std::replace(explanation.begin(), explanation.end(), '\n', ' ');
-  return {static_cast<ErrorCode>(*code), exit_of_family(*code), section.substr(kDigits + 1, line - kDigits - 1),
-          std::move(explanation)};
+  return {static_cast<ErrorCode>(*code), exit_of_family(*code), rest.substr(kDigits + 1), std::move(explanation)};
 }
 
 }  // namespace
@@ -42,12 +42,8 @@ ErrorInfo read_section(std::string_view section) {
 const std::vector<ErrorInfo>& error_table() {
   static const std::vector<ErrorInfo> table = [] {
     std::vector<ErrorInfo> rows;
-    const std::string_view page = embedded_errors().front().text;
-    for (size_t at = page.find(kSection); at != std::string_view::npos;) {
-      const size_t next = page.find(kSection, at + 1), begin = at + kSection.size();
-      rows.push_back(read_section(page.substr(begin, next - begin)));
-      at = next;
-    }
+    for (const PageSection& section : page_sections(embedded_errors().front().text))
+      rows.push_back(read_section(section));
     return rows;
   }();
   return table;

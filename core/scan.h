@@ -16,6 +16,9 @@ constexpr bool is_word(char c) { return is_letter(c) || is_digit(c); }
 // The same, or a dot between names.
 constexpr bool is_dotted_word(char c) { return is_word(c) || c == '.'; }
 
+// `text` without space at both ends.
+std::string_view trim(std::string_view text);
+
 // Both count from 1; the column counts bytes.
 struct TextPosition {
   uint64_t line = 1;

@@ -46,12 +46,6 @@ std::string left_side(const Graph& graph, NodeId node) {
   return "%" + printable_line(graph.name_of(node)) + (has_type ? ": " + value_text(graph, value) : "") + " = " + call;
 }
 
-void print_graph(std::ostream& out, const Graph& graph, size_t width) {
-  out << "graph @" << printable_line(graph.module().text(graph.name())) << ", " << enum_text(graph.kind) << ", "
-      << count_text(graph.num_nodes(), "node") << '\n';
-  for (const NodeId node : graph.nodes()) out << "  " << brief_node(graph, node, width - 2) << '\n';
-}
-
 // The records of a module whose text is short, from its text form.
 void print_records(std::ostream& out, const Module& module, size_t width) {
   const std::string text = print_records_text(module);
@@ -71,10 +65,14 @@ std::string brief_node(const Graph& graph, NodeId node, size_t width) {
   return cut_to(left, width - kept - 4) + "  {" + cut_to(remark, kept) + "}";
 }
 
-void print_brief(std::ostream& out, const Graph& graph, size_t width) { print_graph(out, graph, width); }
+void print_brief(std::ostream& out, const Graph& graph, size_t width) {
+  out << "graph @" << printable_line(graph.module().text(graph.name())) << ", " << enum_text(graph.kind) << ", "
+      << count_text(graph.num_nodes(), "node") << '\n';
+  for (const NodeId node : graph.nodes()) out << "  " << brief_node(graph, node, width - 2) << '\n';
+}
 
 void print_brief(std::ostream& out, const Module& module, size_t width) {
-  for (const GraphId id : module.graphs()) print_graph(out, module.graph(id), width);
+  for (const GraphId id : module.graphs()) print_brief(out, module.graph(id), width);
   print_records(out, module, width);
   std::string rest;
   for (const auto& [count, noun] :

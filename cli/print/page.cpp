@@ -11,12 +11,6 @@
 namespace fxopt {
 namespace {
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 // "[text](target)" as "text".
 std::string without_links(std::string_view line) {
   std::string text;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/scan.h"
 #include "core/text.h"
 #include "ir/device/expr_check.h"
 
@@ -13,12 +14,6 @@ namespace fxopt {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r";
-
-std::string_view trim(std::string_view text) {
-  const size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
 
 // Removes the first word of `text` and returns it.
 std::string_view take_word(std::string_view& text) {

@@ -156,10 +156,7 @@ void TextPrinter::node(const Graph& graph, NodeId id, uint64_t expected_uid) {
   graph_ = &graph;
   pool_ = &graph.pool();
   const Node& node = graph[id];
-  if (is_return(node)) {
-    out_ += "return ";
-    arg(ArgIndex(node.args.first));
-  } else {
+  if (!is_return(node)) {
     out_ += '%';
     name(module_.text(node.name));
     if (node.value.is_valid()) {
@@ -167,9 +164,8 @@ void TextPrinter::node(const Graph& graph, NodeId id, uint64_t expected_uid) {
       value(node.value);
     }
     out_ += " = ";
-    callee(node);
-    arguments(node);
   }
+  call(graph, id);
   attributes(graph, id, expected_uid);
 }
 

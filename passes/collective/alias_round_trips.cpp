@@ -18,6 +18,7 @@
 #include "ir/step/marks.h"
 #include "ir/values/call_args.h"
 #include "ir/values/values.h"
+#include "passes/collective/obstacle.h"
 #include "passes/pass/provenance.h"
 #include "passes/pass/replacer.h"
 
@@ -240,7 +241,7 @@ class Finder {
     if (!slice_.has_value()) taken_.emplace(cut, root_of(source));
   }
 
-  std::pair<std::string_view, std::string> find_obstacle(NodeId cut, NodeId source) {
+  Obstacle find_obstacle(NodeId cut, NodeId source) {
     const StorageMap& storages = facts_.storages();
     for (const NodeId node : {cut, gather_->start, gather_->waits.front()}) {
       if (stream_of(graph_, node) != stream_of(graph_, source))

@@ -9,8 +9,8 @@ namespace {
 
 constexpr uint32_t kMaxStreams = 64;
 
-// For each step, its progress behind the steps of each stream: vector clocks. Only clocks that an
-// event passes on are stored.
+// For each step, its progress relative to the steps of each stream: vector clocks. Only clocks that
+// an event passes on are stored.
 class Clocks {
  public:
   Clocks(const FxPlacement& placement, size_t num_steps) : placement_(placement), num_streams_(placement.stream_count) {

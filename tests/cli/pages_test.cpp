@@ -1,7 +1,7 @@
 // Every command that README.md or a page of cli/topics shows after "$ " is run, and prints what the
-// page shows below it. "..." on a line of its own stands for any lines, at the end of a line for the
-// rest of that line. A command with nothing below it only has to succeed; "# exit code 4" behind a
-// command is the code that it must have.
+// page shows below it. "..." on a line of its own stands for any lines, at the end of a line for
+// the rest of that line. A command with nothing below it only has to succeed; "# exit code 4"
+// behind a command is the code that it must have.
 
 #include <algorithm>
 #include <filesystem>

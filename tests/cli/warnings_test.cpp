@@ -38,8 +38,8 @@ TEST_CASE("warnings: every code has a section, and every section a code", "[cli]
   for (const WarningText& row : warning_table()) {
     INFO(row.code);
     CHECK(sections.emplace(row.code).second);
-    CHECK(contains(row.text, "Do: "));
-    CHECK(run_fxopt({"help", std::string(row.code)}).out == row.text);
+    CHECK(contains(row.text(), "Do: "));
+    CHECK(run_fxopt({"help", std::string(row.code)}).out == row.text());
   }
   CHECK(sections == codes_in_sources());
 }

@@ -831,7 +831,7 @@ TEST_CASE("buffers of exchanges are busy until the wait") {
         s.storages[Small::kC].flags = 0;
       },
       "");
-  // Two results with two waits. Each may be used behind its own wait.
+  // Two results with two waits. Each may be used after its own wait.
   const auto two_waits = [](uint32_t read) {
     return [read](PlanSample& s) {
       const uint32_t second = s.add_storage(FX_SOURCE_PLANNED, 64, 1, 6);

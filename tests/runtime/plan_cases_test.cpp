@@ -30,7 +30,7 @@ std::vector<std::string> files_below(const std::filesystem::path& folder) {
   return files;
 }
 
-// The text behind the graph: its plan, or "error: FX0803 message".
+// The text after the graph: its plan, or "error: FX0803 message".
 std::string outcome_of(const std::string& text, const std::string& file) {
   Result<std::unique_ptr<Module>> module = parse_module("fxg 0\n" + text, Format::kText, file);
   if (!module.ok()) FAIL(format_error(module.error()));

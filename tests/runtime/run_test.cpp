@@ -96,8 +96,8 @@ TEST_CASE("run: an emulated GPU draws and computes the same bits") {
 }
 
 // A wrong kernel. It changes an element in the middle of the first result of a call, because the
-// last position of a causal model reaches no output, or it writes behind the result. Runs on one
-// thread.
+// last position of a causal model reaches no output, or it writes past the end of the result. Runs
+// on one thread.
 struct Planted {
   static inline const FxKernel* original = nullptr;
   static inline int calls_left = 0, calls_left_at_start = 0;

@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <cctype>
 
+#include "core/scan.h"
+
 namespace fxopt {
 namespace {
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.remove_suffix(1);
-  return text;
-}
 
 // Reads a file from left to right, and collects its paragraphs.
 class Reader {

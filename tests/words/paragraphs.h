@@ -16,9 +16,9 @@ struct Paragraph {
 
 // The paragraphs of C++ (also of .proto and .cu): comments and string literals.
 std::vector<Paragraph> cpp_paragraphs(std::string_view text);
-// Of Python and shell: comments and strings.
+// The paragraphs of Python and shell: comments and strings.
 std::vector<Paragraph> script_paragraphs(std::string_view text);
-// Of Markdown, without code blocks.
+// The paragraphs of Markdown, without code blocks.
 std::vector<Paragraph> markdown_paragraphs(std::string_view text);
 
 }  // namespace fxopt

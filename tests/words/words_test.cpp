@@ -6,12 +6,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "core/file.h"
 #include "tests/catch.h"
 #include "tests/words/paragraphs.h"
 
@@ -28,12 +28,6 @@ struct Form {
   std::string words;
   bool begins_sentence = false;
 };
-
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  REQUIRE(file.good());
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 std::vector<Form> read_forms() {
   std::ifstream file(kSource + "/tests/words/forms.txt");
@@ -98,7 +92,10 @@ std::vector<Paragraph> paragraphs_of(const std::string& extension, const std::st
 // The forms of one file; `places`: where each occurs.
 void count_file(const std::filesystem::path& path, const std::vector<Form>& forms, std::map<std::string, int>& counts,
                 std::map<std::string, std::vector<std::string>>& places) {
-  const std::string text = read_text(path.string()), name = std::filesystem::relative(path, kSource).string();
+  const Result<std::string> read = read_file(path.string());
+  REQUIRE(read.ok());
+  const std::string& text = *read;
+  const std::string name = std::filesystem::relative(path, kSource).string();
   const auto add = [&](const std::string& form, size_t line) {
     ++counts[form];
     places[form].push_back(name + ":" + std::to_string(line));
