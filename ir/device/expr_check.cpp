@@ -40,7 +40,7 @@ class Checker {
 
   Known judge(ExprId part) const {
     const Expr& expr = exprs_[part];
-    if (expr.kind == ExprKind::kFloat) return kNever;
+    if (expr.kind == ExprKind::kFloat || expr.kind == ExprKind::kBigInt) return kNever;
     if (expr.kind == ExprKind::kSymbol) return {};
     const std::string_view name = expr.kind == ExprKind::kCall ? strings_[expr.name] : std::string_view();
     if (expr.kind == ExprKind::kCall && !ExprTable::is_function(name)) return {};

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "core/hash.h"
+#include "ir/graph/expr_number.h"
 
 namespace fxopt {
 namespace {
@@ -180,6 +181,7 @@ MaybeInt look_up(const SymbolValues& values, StringId name) {
 bool is_binary(ExprKind kind) {
   switch (kind) {
     case ExprKind::kInt:
+    case ExprKind::kBigInt:
     case ExprKind::kFloat:
     case ExprKind::kSymbol:
     case ExprKind::kNeg:
@@ -206,6 +208,8 @@ ExprId ExprTable::add(Expr expr) {
 
 ExprId ExprTable::constant(int64_t value) { return add(Expr{ExprKind::kInt, value, StringId(), {}}); }
 
+ExprId ExprTable::big_integer(StringId digits) { return add(Expr{ExprKind::kBigInt, 0, digits, {}}); }
+
 ExprId ExprTable::floating(double value) {
   if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();
   return add(Expr{ExprKind::kFloat, std::bit_cast<int64_t>(value), StringId(), {}});
@@ -214,16 +218,16 @@ ExprId ExprTable::floating(double value) {
 ExprId ExprTable::symbol(StringId name) { return add(Expr{ExprKind::kSymbol, 0, name, {}}); }
 
 ExprId ExprTable::make(ExprKind kind, std::vector<ExprId> inputs, StringId name) {
-  for (const ExprId input : inputs) FXOPT_CHECK(input.index() < exprs_.size(), "operand of another table");
+  for (const ExprId input : inputs) FXOPT_CHECK(input.index() < exprs_.size(), "an operand belongs to another table");
   const bool is_call = kind == ExprKind::kCall;
   FXOPT_CHECK(is_call || is_binary(kind) || kind == ExprKind::kNeg, "neither an operator nor a call");
   FXOPT_CHECK(is_call || inputs.size() == (is_binary(kind) ? 2 : 1), "wrong number of operands");
-  FXOPT_CHECK(is_call == name.is_valid(), "a call has a name, an operator none");
+  FXOPT_CHECK(is_call == name.is_valid(), "a call needs a name, and an operator must not have a name");
   return add(Expr{kind, 0, name, std::move(inputs)});
 }
 
 std::vector<ExprId> ExprTable::closure(ExprId id) const {
-  FXOPT_CHECK(id.index() < exprs_.size(), "expression of another table");
+  FXOPT_CHECK(id.index() < exprs_.size(), "the expression belongs to another table");
   std::vector<ExprId> ids = {id};
   std::unordered_set<ExprId> seen = {id};
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -246,19 +250,40 @@ std::optional<int64_t> ExprTable::apply(ExprId id, std::span<const std::optional
 
 std::optional<int64_t> ExprTable::evaluate(ExprId id, const SymbolValues& values) const {
   const std::vector<ExprId> ids = closure(id);
-  std::vector<MaybeInt> results;
+  std::vector<Number> results;
   results.reserve(ids.size());
-  std::vector<MaybeInt> inputs;
+  std::vector<Number> inputs;
   for (const ExprId current : ids) {
-    const Expr& expr = exprs_[current.index()];
     inputs.clear();
-    for (const ExprId input : expr.inputs) {
+    for (const ExprId input : exprs_[current.index()].inputs) {
       const std::vector<ExprId>::const_iterator at = std::lower_bound(ids.begin(), ids.end(), input);
       inputs.push_back(results[static_cast<size_t>(at - ids.begin())]);
     }
-    results.push_back(expr.kind == ExprKind::kSymbol ? look_up(values, expr.name) : apply(current, inputs));
+    results.push_back(evaluate_one(current, inputs, values));
   }
-  return results.back();  // nothing below `id` has a larger id
+  const auto* value = std::get_if<int64_t>(&results.back());  // nothing below `id` has a larger id
+  return value == nullptr ? std::nullopt : std::optional(*value);
+}
+
+Number ExprTable::evaluate_one(ExprId id, std::span<const Number> inputs, const SymbolValues& values) const {
+  const Expr& expr = exprs_[id.index()];
+  const auto number = [](const MaybeInt& value) { return value.has_value() ? Number(*value) : Number(); };
+  if (expr.kind == ExprKind::kSymbol) return number(look_up(values, expr.name));
+  if (expr.kind == ExprKind::kFloat) return std::bit_cast<double>(expr.value);
+  const std::string_view name = expr.kind == ExprKind::kCall ? (*strings_)[expr.name] : std::string_view();
+  if (name == kWhere && inputs.size() == 3) {  // needs only the chosen input
+    const auto* condition = std::get_if<int64_t>(&inputs[0]);
+    return condition == nullptr ? Number() : *condition != 0 ? inputs[1] : inputs[2];
+  }
+  const bool has_float = std::any_of(inputs.begin(), inputs.end(),
+                                     [](const Number& input) { return std::holds_alternative<double>(input); });
+  if (has_float || is_float_function(name)) return apply_to_floats(expr.kind, name, inputs);
+  std::vector<MaybeInt> integers;
+  for (const Number& input : inputs) {
+    const auto* value = std::get_if<int64_t>(&input);
+    integers.push_back(value == nullptr ? MaybeInt() : MaybeInt(*value));
+  }
+  return number(apply(id, integers));
 }
 
 bool ExprTable::is_function(std::string_view name) { return name == kWhere || find_function(name) != nullptr; }
@@ -270,7 +295,7 @@ bool ExprTable::takes(std::string_view name, size_t arguments) {
 }
 
 std::vector<StringId> ExprTable::symbols(ExprId id) const {
-  FXOPT_CHECK(id.index() < exprs_.size(), "expression of another table");
+  FXOPT_CHECK(id.index() < exprs_.size(), "the expression belongs to another table");
   std::vector<StringId> names;
   std::unordered_set<ExprId> seen;
   std::vector<ExprId> pending = {id};

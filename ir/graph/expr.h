@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "core/result.h"
@@ -14,13 +15,15 @@
 
 namespace fxopt {
 
-// Symbolic integers: trees over integer constants and symbols, with Python's semantics (floor
-// division rounds down, the modulo has the sign of the divisor). Kept as the tracer wrote them and
-// hash-consed, so equal text means equal id. Two ids may still be equal as numbers, which SymInt of
-// ir/values/sym_int.h decides.
+// Symbolic integers: trees over integer constants and symbols. They have Python's semantics: floor
+// division rounds down, and the modulo has the sign of the divisor. Expressions are kept as the
+// tracer wrote them. They are hash-consed, so equal texts have equal ids. Expressions with
+// different ids may still be equal as numbers. SymInt of ir/values/sym_int.h decides whether they
+// are equal.
 //
-// Grammar of the text. Whitespace between tokens is free. Printing is canonical: single spaces
-// around binary operators, and only the brackets needed to read the same tree back.
+// The grammar of the text follows. White space between tokens is optional. The printed form is
+// canonical. It has single spaces around binary operators, and only the brackets that are needed to
+// read the same tree back.
 //
 //   expr    = cmp ;
 //   cmp     = sum [ ( "==" | "!=" | "<=" | ">=" | "<" | ">" ) sum ] ;
@@ -30,17 +33,21 @@ namespace fxopt {
 //   power   = atom [ "**" unary ] ;
 //   atom    = integer | float | symbol | function "(" [ expr { "," expr } ] ")" | "(" expr ")" ;
 //
-// A "-" right before an integer or float makes a negative constant, unless "**" follows, which
-// binds tighter. A float has a point or an exponent, or is `inf` or `nan`. A symbol or function is
-// a word of letters, digits, '_' and '.' that begins with a letter or '_'. Any other name, and a
-// name `inf` or `nan`, is in double quotes, as quote() writes it.
+// An integer has at most 1,000 digits. An integer beyond 64 bits is carried, printed and compared,
+// but has no value. A "-" right before an integer or float makes a negative constant. If "**"
+// follows the number, the "-" is an operator, because "**" binds tighter. A float has a point or an
+// exponent, or is `inf` or `nan`. The name of a symbol or function is a word of letters, digits,
+// '_' and '.'. The word begins with a letter or '_'. Any other name is in double quotes, as quote()
+// writes it. The names `inf` and `nan` are in double quotes as well.
 //
-// Functions with a meaning here: Max, Min, CeilDiv, Mod (non-negative operands), ModularIndexing,
-// Abs, And, Or, Not, Where, Pow2Floor (operands from 1 on). Any other name is carried, printed and
-// compared, and evaluates to nothing.
+// fxopt can evaluate these functions: Max, Min, CeilDiv, Mod (non-negative operands),
+// ModularIndexing, Abs, And, Or, Not, Where, Pow2Floor (operands from 1 on), and in evaluate() also
+// ToFloat, TruncToInt, FloorToInt, CeilToInt, RoundToInt, TruncToFloat, IntTrueDiv and FloatTrueDiv
+// of binary64 numbers. Any other function is carried, printed and compared, but has no value.
 enum class ExprKind : uint8_t {
   kInt,
-  kFloat,  // bits of a binary64 in `value`
+  kBigInt,  // an integer that needs more than 64 bits; `name` is its canonical decimal text
+  kFloat,   // bits of a binary64 in `value`
   kSymbol,
   kAdd,
   kSub,
@@ -62,59 +69,67 @@ enum class ExprKind : uint8_t {
 struct Expr {
   ExprKind kind = ExprKind::kInt;
   int64_t value = 0;           // kInt, kFloat
-  StringId name;               // kSymbol, kCall
+  StringId name;               // kSymbol, kCall, kBigInt
   std::vector<ExprId> inputs;  // operands, already in the table
 };
 
-// The values of symbols. Everything that depends on a missing symbol is unknown.
+// The values of symbols. Any expression that depends on a missing symbol has no known value.
 using SymbolValues = std::unordered_map<StringId, int64_t>;
 
-// The expressions of one module. Ids are dense, inputs come before users. Shares the module's
-// strings.
+// The value of a subexpression; see ir/graph/expr_number.h.
+using Number = std::variant<std::monostate, int64_t, double>;
+
+// The expressions of one module. Ids are dense, and inputs come before users. The table uses the
+// module's strings.
 class ExprTable {
  public:
   explicit ExprTable(Interner& strings) : strings_(&strings) {}
 
   ExprId constant(int64_t value);
-  ExprId floating(double value);  // every NaN is the same one
+  // Returns the id of an integer that needs more than 64 bits. `digits` has no leading zeros.
+  ExprId big_integer(StringId digits);
+  ExprId floating(double value);  // every NaN gets the same id
   ExprId symbol(StringId name);
-  // An operator or a call; `name` is the function of a call. O(inputs).
+  // Returns the id of an operator or a call. `name` is the name of the called function. O(inputs).
   ExprId make(ExprKind kind, std::vector<ExprId> inputs, StringId name = StringId());
 
-  // Parses the grammar above. Errors: kBadExpression with the column; kLimit for nesting beyond 64
-  // or more than 65,536 nodes.
+  // Parses a text of the grammar above. Fails with kBadExpression, which reports the column. Fails
+  // with kLimit if the nesting is deeper than 64, or for more than 65,536 nodes.
   Result<ExprId> parse(std::string_view text);
 
-  // The text that parse() reads back to the same id, within parse()'s limits. O(printed length),
-  // which may be exponential in the number of nodes if make() shared nodes.
+  // Returns the text of the expression. Within its limits, parse() reads the text back to the same
+  // id. O(printed length). The printed length may be exponential in the number of nodes if make()
+  // shared nodes.
   std::string to_string(ExprId id) const;
 
   const Expr& operator[](ExprId id) const { return exprs_[id.index()]; }
   size_t size() const { return exprs_.size(); }
 
-  // The value under `values`. Nothing if a symbol is unbound, a function unknown, a divisor zero,
-  // or a step overflows.
+  // Returns the value of the expression if the symbols have these values. Returns nullopt if a
+  // symbol has no value, a function is unknown, a divisor is zero, or a step overflows.
   std::optional<int64_t> evaluate(ExprId id, const SymbolValues& values) const;
 
-  // The value computed from the values of its inputs, in their order; nothing for a symbol.
-  // O(inputs).
+  // Returns the value of the expression if its inputs have these values, in the order of
+  // Expr::inputs. Returns nullopt for a symbol. O(inputs).
   std::optional<int64_t> apply(ExprId id, std::span<const std::optional<int64_t>> inputs) const;
 
-  // `id` and its direct and indirect inputs, each once, inputs before users. O(n log n).
+  // Returns `id` and its direct and indirect inputs. Each id occurs once, and inputs come before
+  // users. O(n log n).
   std::vector<ExprId> closure(ExprId id) const;
 
-  // True for the functions that evaluate() knows. O(functions).
+  // Returns true if evaluate() supports the function `name`. O(functions).
   static bool is_function(std::string_view name);
-  // True if evaluate() knows the function with this number of arguments. O(functions).
+  // Returns true if evaluate() supports the function with this number of arguments. O(functions).
   static bool takes(std::string_view name, size_t arguments);
 
-  // Names of the symbols that `id` depends on, in order of first appearance.
+  // Returns the names of the symbols that `id` depends on, in order of first appearance.
   std::vector<StringId> symbols(ExprId id) const;
 
  private:
   ExprId add(Expr expr);
+  Number evaluate_one(ExprId id, std::span<const Number> inputs, const SymbolValues& values) const;
 
-  friend class Module;  // its copy has strings of its own
+  friend class Module;  // a copy of a module has its own strings
   void set_strings(Interner& strings) { strings_ = &strings; }
 
   Interner* strings_;
@@ -122,7 +137,8 @@ class ExprTable {
   std::unordered_multimap<uint64_t, ExprId> index_;  // looked up, never iterated
 };
 
-// An integer that may be symbolic: a number if `expr` is invalid, else the expression.
+// An integer that may be symbolic. If `expr` is valid, the integer is the expression. Otherwise it
+// is the number `value`.
 struct Dim {
   int64_t value = 0;
   ExprId expr;

@@ -189,6 +189,7 @@ ValueRange ExprBounds::operator[](ExprId id) {
 
 ValueRange ExprBounds::of(const Expr& expr) const {
   if (expr.kind == ExprKind::kInt) return ValueRange::of(expr.value);
+  if (expr.kind == ExprKind::kBigInt) return kAnyValue;
   if (expr.kind == ExprKind::kSymbol) {
     const SymbolRanges::const_iterator found = ranges_.find(expr.name);
     return found == ranges_.end() ? kAnyValue : found->second;

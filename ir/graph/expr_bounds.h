@@ -9,8 +9,8 @@
 
 namespace fxopt {
 
-// All integers from `min` to `max`, both included. The ends of int64_t stand for all integers
-// beyond them, and for no bound.
+// All integers from `min` to `max`, both included. The smallest int64_t as `min` means no lower
+// bound, and the largest int64_t as `max` means no upper bound.
 struct ValueRange {
   static constexpr int64_t kNoMin = std::numeric_limits<int64_t>::min();
   static constexpr int64_t kNoMax = std::numeric_limits<int64_t>::max();
@@ -29,14 +29,14 @@ ValueRange operator+(ValueRange a, ValueRange b);
 ValueRange operator-(ValueRange a, ValueRange b);
 ValueRange operator*(ValueRange a, ValueRange b);
 
-// The ranges of symbols. A missing symbol may be any integer.
+// The ranges of symbols. A symbol without a range may be any integer.
 using SymbolRanges = std::unordered_map<StringId, ValueRange>;
 
-// Bounds of every expression of a table while its symbols are in the given ranges: each value that
-// evaluate() returns is within the bounds. Uses interval arithmetic, so the ends are reached if no
-// symbol pulls both ways, as in most sizes of tensors. For `s0 - s0` the bounds merely contain 0.
-// An expression without an integer meaning may be anything. Refers to the table. Bounds each
-// subexpression once, on first use.
+// Computes bounds of the expressions of a table whose symbols are in the given ranges. Each value
+// that evaluate() returns is within the bounds. The bounds come from interval arithmetic. They are
+// exact if no symbol both raises and lowers the value, as in most sizes of tensors. For `s0 - s0`,
+// the bounds contain 0 but are wider. An expression that is not an integer has no bounds. The
+// object refers to the table. It computes the bounds of each subexpression once, on first use.
 class ExprBounds {
  public:
   ExprBounds(const ExprTable& table, const Interner& strings, SymbolRanges ranges)
@@ -46,7 +46,7 @@ class ExprBounds {
   ValueRange operator[](const Dim& dim) { return dim.is_static() ? ValueRange::of(dim.value) : (*this)[dim.expr]; }
 
  private:
-  ValueRange of(const Expr& expr) const;  // its inputs are bounded already
+  ValueRange of(const Expr& expr) const;  // the bounds of its inputs are already computed
 
   const ExprTable& table_;
   const Interner& strings_;

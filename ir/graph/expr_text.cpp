@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kMaxDepth = 64;
 constexpr size_t kMaxNodes = 65536;
+constexpr size_t kMaxDigits = 1000;
 
 struct Operator {
   std::string_view text;
@@ -231,13 +232,16 @@ class Parser {
     pos_ = literal_end();
     const std::string token = (sign == Sign::kNegative ? "-" : "") + std::string(text_.substr(begin, pos_ - begin));
     if (token.find_first_not_of("-0123456789") == std::string::npos) {
-      const std::optional<int64_t> value = parse_int64(token);
-      return value.has_value() ? count(table_.constant(*value))
-                               : fail_at(begin, "the integer does not fit into 64 bits");
+      if (const std::optional<int64_t> value = parse_int64(token); value.has_value()) {
+        return count(table_.constant(*value));
+      }
+      const std::string digits = token.substr(token.find_first_not_of("-0"));
+      if (digits.size() > kMaxDigits) return fail_at(begin, "the integer has more than 1,000 digits");
+      return count(table_.big_integer(strings_.intern(sign == Sign::kNegative ? "-" + digits : digits)));
     }
     const std::optional<double> value = parse_double(token);
     return value.has_value() ? count(table_.floating(*value))
-                             : fail_at(begin, quote(token) + " is no number of 64 bits");
+                             : fail_at(begin, quote(token) + " is not a 64-bit number");
   }
 
   ExprTable& table_;
@@ -272,14 +276,18 @@ Syntax syntax_of(ExprKind kind) {
   return {kPower, kPowerLevel, kAtom, kUnary};
 }
 
-std::string literal_text(const Expr& expr) {
+std::string literal_text(const Expr& expr, const Interner& strings) {
   if (expr.kind == ExprKind::kInt) return std::to_string(expr.value);
+  if (expr.kind == ExprKind::kBigInt) return std::string(strings[expr.name]);
   return format_double(std::bit_cast<double>(expr.value));
 }
 
-bool is_literal(const Expr& expr) { return expr.kind == ExprKind::kInt || expr.kind == ExprKind::kFloat; }
+bool is_literal(const Expr& expr) {
+  return expr.kind == ExprKind::kInt || expr.kind == ExprKind::kBigInt || expr.kind == ExprKind::kFloat;
+}
 
-bool is_negative_literal(const Expr& expr) {
+bool is_negative_literal(const Expr& expr, const Interner& strings) {
+  if (expr.kind == ExprKind::kBigInt) return strings[expr.name].starts_with('-');
   return is_literal(expr) && expr.value < 0;  // the sign bit of a binary64 as well
 }
 
@@ -320,9 +328,10 @@ class Printer {
   void print_expr(const Expr& expr, Level needed) {
     switch (expr.kind) {
       case ExprKind::kInt:
+      case ExprKind::kBigInt:
       case ExprKind::kFloat:
-        open(is_negative_literal(expr) ? kUnary : kAtom, needed);
-        out_ += literal_text(expr);
+        open(is_negative_literal(expr, strings_) ? kUnary : kAtom, needed);
+        out_ += literal_text(expr, strings_);
         break;
       case ExprKind::kSymbol:
         out_ += name_text(strings_[expr.name]);
@@ -350,7 +359,7 @@ class Printer {
   // A positive literal right after the sign would be read as a negative one.
   void print_negated(ExprId operand) {
     const Expr& expr = table_[operand];
-    const bool reads_as_literal = is_literal(expr) && !is_negative_literal(expr);
+    const bool reads_as_literal = is_literal(expr) && !is_negative_literal(expr, strings_);
     if (reads_as_literal) {
       out_ += '(';
       push(")");

@@ -69,6 +69,7 @@ std::optional<FxCodeOp> op_of(const Expr& expr, std::string_view function) {
       }
       return std::nullopt;
     case ExprKind::kInt:
+    case ExprKind::kBigInt:
     case ExprKind::kFloat:
     case ExprKind::kSymbol:
       break;

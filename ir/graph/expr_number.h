@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "ir/graph/expr.h"
+
+namespace fxopt {
+
+// A Number is unknown, an integer or a binary64. Sizes that depend on a scale factor go through
+// floats, as in TruncToInt(1.7 * ToFloat(s0)).
+
+// Returns the value of an operator or call with at least one float among its inputs and result.
+// Rounds as Python does. Unknown for division by zero, for results outside of 64 bits, and for
+// functions whose last bit depends on the C library (powers, square roots). O(inputs).
+Number apply_to_floats(ExprKind kind, std::string_view function, std::span<const Number> inputs);
+
+// Returns true if the function converts to or from floats, so that apply_to_floats() handles it.
+// O(functions).
+bool is_float_function(std::string_view name);
+
+}  // namespace fxopt
