@@ -43,7 +43,8 @@ kScalar: item _local_scalar_dense _fused_sdp_choice equal allclose is_same_size 
 kAttention: .*attention.* _varlen_attn.*
 kContraction: mm bmm addmm baddbmm addbmm addmv addr mv dot vdot inner outer ger matmul(_backward)? linear(_backward)?
   einsum _?bilinear _trilinear tensordot chain_matmul linalg_(matmul|multi_dot|vecdot|matrix_power) matrix_power kron
-  .*_mm _mm_plus_mm _(scaled_)?grouped_mm.* _scaled_mm.* _addmm_activation _scaled_addmm _mixed_dtypes_linear
+  .*_mm(_for_cpu|_with_scales_and_zeros)? _mm_plus_mm _(scaled_)?grouped_mm.* _dyn_quant_matmul.* _sparse_semi_structured_.*
+  .*rnn.* (lstm|gru)(_cell)?(_backward)? _?lstm_mps.* _scaled_mm.* _addmm_activation _scaled_addmm _mixed_dtypes_linear
 kRandom: (feature_|alpha_|feature_alpha_|native_|_fused_)?dropout rrelu(_with_noise)?(_functional)? philox_rand
   inductor_.*(seed|rand|rng).* _philox_.*
 kNormalization: .*(batch|layer|group|instance|rms)_norm.* .*softmax.* local_response_norm renorm _?weight_norm.*
@@ -54,17 +55,17 @@ kDataMovement: cat concat concatenate _?chunk_cat.* [hvd]?stack (row|column)_sta
   _pad_(circular|enum) roll flip fliplr flipud rot90 repeat tile tril triu clone copy _to_copy _copy_from.* copy_to
   copy_strided contiguous to lift_fresh_copy convert_element_type device_put offload reload (?!index).*_copy all_gather_copy_in
   _?pixel_(un)?shuffle channel_shuffle inductor_force_stride_order block_diag _pre_bucket.* _?pin_memory type_as col2im
-  im2col _autocast_.* diag_embed collapse reshape resize resize_as_? rev _cast_.* chalf
+  im2col _convert_weight_to_int4pack.* _dyn_quant_pack.* _autocast_.* diag_embed collapse reshape resize resize_as_? rev _cast_.* chalf
 kGatherScatter: _?embedding.* index.* _unsafe_index.* _unsafe_masked.* _index_put_impl gather.* scatter.* .*_scatter put
   (select|slice|diagonal|unfold|index_select|gather)_backward masked_(scatter.*|select.*) repeat_interleave take.*
   _?upsample.* .*grid_sampler.* one_hot value_selecting_reduction_backward _?segment_reduce.* nll_loss.*_backward
-kFactory: full.* empty.* new_.* zeros.* ones.* arange.* range iota scalar_tensor eye linspace logspace tri[lu]_indices
+kFactory: _efficientzerotensor full.* empty.* new_.* zeros.* ones.* arange.* range iota scalar_tensor eye linspace logspace tri[lu]_indices
   .*_window
 kReduction: sum.* _grad_sum_to_size mean var.* std.* prod cum.* .*logcumsumexp.* norm(_except_dim)? nuclear_norm
   linalg_(vector_|matrix_)?norm frobenius_norm dist _?cdist.* _pdist.* trace all any nansum nanmean (special_)?logsumexp
-  count_nonzero aminmax arg(max|min) (?!_alloc).*pool.* .*_loss(\d?d)?(_forward)? binary_cross_entropy.* kl_div xor_sum
+  _is_(all|any)_true count_nonzero aminmax arg(max|min) (?!_alloc).*pool.* .*_loss(\d?d)?(_forward)? binary_cross_entropy.* kl_div xor_sum
   amax amin
-kPointwise: .*_loss.*backward (elu|hard\w+|leaky_relu|softplus|softshrink|mish)_backward hardswish fill zero floor_divide
+kPointwise: .*_loss.*backward _?fake_quantize.* _?fused_moving_avg_obs.* _thnn_.* (elu|hard\w+|leaky_relu|softplus|softshrink|mish)_backward hardswish fill zero floor_divide
   _?prelu.* glu.* log_sigmoid.* [cs]elu relu6 polar complex _?conj_physical isclose (linalg_)?cross _masked_scale where
   max min fma special_.* rrelu_with_noise_backward bitwise_.* logical_.* frexp hardtanh (clamp|clip).* divide multiply
   subtract greater.* less.* not_equal arc.* absolute negative fix sgn cbrt signbit erf.* lgamma .*bessel.* ndtri zeta
@@ -117,6 +118,7 @@ writes=tensors;aliases=tensors,-: c10d.(allreduce_|broadcast_)
 writes=tensors: c10d.(allreduce_coalesced_|recv_|recv_any_source_|reduce_)
 writes=output_tensors: c10d.gather_
 writes=output_lists: c10d.allgather_coalesced_
+writes=weight_arr;aliases=weight_arr: aten._cudnn_rnn_flatten_weight
 writes=outputs: c10d.\w+_tensor_coalesced_
 writes=output: c10d.alltoall_base_
 writes=tensor;aliases=tensor: _c10d_functional.irecv
@@ -194,6 +196,11 @@ _?backward set_data retains?_grad requires_grad_ is_leaf output_nr _version data
 _?values(_copy)? _fw_primal.* _has_(?!same_storage_numel).* is_(?!nonzero|same_size).* _is_.* _use_.* _debug_.* can_cast promote_types result_type _nnz hspmm
 _propagate_.* _transform_bias.* _transformer_.* _native_multi_head.* _triton_.* _cufft.* sspaddmm cudnn_is_acceptable set
 _reshape_from_tensor _shape_as_tensor native_norm shallow_copy_data_ resize_as _resize_output_? get_gradients""".split()))
+# Kept although LEFT_OUT matches: recurrent layers, quantization-aware training, int4 and semi-structured
+# products, gradients that are zero.
+KEPT = re.compile("|".join(r"""mkldnn_rnn_layer(_backward)? _cudnn_rnn.* miopen_rnn.* _thnn_.* (lstm|gru|rnn_(tanh|relu))(_cell)?
+lstm_mps_backward _lstm_mps _?fake_quantize.* _?fused_moving_avg_obs.* _efficientzerotensor _weight_int4pack_mm.*
+_convert_weight_to_int4pack.* _dyn_quant_.* _sparse_semi_structured.* _cslt_sparse_mm.* _is_(all|any)_true""".split()))
 # Out-variants that the framework generates are rare in graphs. They are kept for these ops and the
 # partitioner's sets.
 KEEPS_GENERATED_OUT = re.compile("|".join(r"""(native_|_native_|cudnn_)?(batch|layer|group)_norm.* _?(log_)?softmax.* embedding.*
@@ -273,7 +280,7 @@ def is_wanted(namespace, packet, op, dispatched, sets):
         return overload == "default" and packet in ("sym_size", "sym_stride", "_grad_sum_to_size")
     if any(f"aten.{packet}" in members for members in sets.values()):
         return True
-    if LEFT_OUT.fullmatch(packet):
+    if LEFT_OUT.fullmatch(packet) and not KEPT.fullmatch(packet):
         return False
     is_generated_out = "generated" in tag_names(op) and re.fullmatch(r".*out\d?", overload)
     return not is_generated_out or KEEPS_GENERATED_OUT.fullmatch(packet) is not None
@@ -283,6 +290,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent / "ir" / "ops",
                         help="folder of the two files (default: %(default)s)")
+    parser.add_argument("--known", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent / "fxopt" / "known_ops.txt",
+                        help="list of the operators, for fxopt.save (default: %(default)s)")
     args = parser.parse_args()
     import torch
     for module in MODULES:
@@ -310,6 +319,11 @@ def main():
     for name, lines in rows.items():
         (args.out / name).write_text(head + "".join(lines))
         print(f"{name}: {len(lines)} rows")
+    overloads = {}
+    for target in sorted(found):
+        overloads.setdefault(target.rsplit(".", 1)[0], []).append(target.rsplit(".", 1)[1])
+    lines = [" ".join((packet, *names)) + "\n" for packet, names in sorted(overloads.items())]
+    args.known.write_text("# Operators of the table, with their overloads. Written by scripts/make_op_table.py.\n" + "".join(lines))
 
 
 if __name__ == "__main__":

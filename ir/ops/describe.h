@@ -2,13 +2,13 @@
 
 #include "ir/ops/op.h"
 
-// Shared by the table and describe_op(): reading an Op from a schema.
+// Reads the facts of an Op from a schema. The built-in table and describe_op() share read_schema().
 
 namespace fxopt {
 
-// Fills in the facts that annotations show: the schema itself, writes and their effect, aliases,
-// the kind of view, multi-output, and the positions of deciding arguments. Effects set before are
-// kept. O(arguments * returns).
+// Sets the facts that the schema's annotations show: the schema, writes and their effect, aliases,
+// the kind of view, multi-output, and the positions of deciding arguments. Keeps the effects that
+// are already set. O(arguments * returns).
 void read_schema(const Schema& schema, Op& op);
 
 }  // namespace fxopt

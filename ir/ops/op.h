@@ -12,7 +12,7 @@
 
 namespace fxopt {
 
-// The default that a schema gives an argument.
+// The default value of an argument in a schema.
 struct SchemaDefault {
   enum class Kind : uint8_t {
     kMissing,  // the argument has no default
@@ -21,32 +21,32 @@ struct SchemaDefault {
     kInt,
     kFloat,
     kString,  // in quotes
-    kWord,    // an enumerator: contiguous_format
-    kInts,    // a list of integers, also the empty list
+    kWord,    // the name of an enumerator, such as contiguous_format
+    kInts,    // a list of integers, or an empty list
     kOther,   // any other list
   };
   Kind kind = Kind::kMissing;
-  int64_t integer = 0;            // kInt; kBool: 0 or 1
+  int64_t integer = 0;            // for kInt, the number; for kBool, 0 or 1
   double real = 0;                // kFloat
   std::vector<int64_t> integers;  // kInts
-  std::string text;               // as written; empty: kMissing
+  std::string text;               // the default as the schema writes it; empty for kMissing
 };
 
 // One argument or return of an operator's schema.
 struct SchemaArg {
-  std::string name;  // returns may have none
+  std::string name;  // may be empty for a return
   std::string type;  // without the alias annotation: "Tensor", "Tensor[]", "SymInt[]?", "Scalar"
   SchemaDefault default_value;
   bool keyword_only = false;
   bool is_write = false;     // the annotation carries '!'
-  bool is_wildcard = false;  // the annotation contains '*': may alias anything
-  std::string alias_set;     // "a" of Tensor(a!), "a|b" of Tensor(a|b), empty without a named set
+  bool is_wildcard = false;  // the annotation contains '*', so the argument may alias anything
+  std::string alias_set;     // "a" for Tensor(a!), "a|b" for Tensor(a|b), empty without a named set
 
   bool is_tensor() const { return type.starts_with("Tensor"); }
   bool is_list() const { return type.find('[') != std::string::npos; }
   bool is_tensor_list() const { return is_tensor() && is_list(); }
   bool has_default() const { return default_value.kind != SchemaDefault::Kind::kMissing; }
-  // The `out` of an out variant.
+  // True for the `out` of an out variant.
   bool is_out() const { return keyword_only && is_write; }
 };
 
@@ -60,34 +60,35 @@ struct Schema {
   bool variadic = false;
 
   bool mutates() const;
-  // The position of the first argument called `name`, or -1. O(arguments).
+  // Returns the position of the first argument called `name`, or -1. O(arguments).
   int16_t find_arg(std::string_view name) const;
 };
 
-// Parses the framework's schema syntax. Fails with kSyntax and the column, or with kLimit above 64
-// KiB, 255 arguments or 16 levels of brackets. O(length). Two arguments may have the same name, as
-// in the framework.
+// Parses the framework's schema syntax. Fails with kSyntax if the text is invalid, and reports the
+// column. Fails with kLimit above 64 KiB, 255 arguments or 16 levels of brackets. Two arguments may
+// have the same name, as in the framework. O(length).
 Result<Schema> parse_schema(std::string_view text);
 
-// Effects of running an op beyond computing its outputs from its inputs. A set of bits.
+// Effects that an op has when it runs, apart from computing its outputs. Each value is one bit of a
+// set.
 enum class Effect : uint16_t {
   kNone = 0,
   kRandom = 1 << 0,            // draws from a generator
   kMutates = 1 << 1,           // writes an argument, see Op::writes
-  kCollective = 1 << 2,        // issued on a process group, in the same order on every rank
+  kCollective = 1 << 2,        // is issued on a process group, in the same order on every rank
   kWaits = 1 << 3,             // waits for a collective or a copy
   kHostSync = 1 << 4,          // makes the host wait for the device
-  kBarrier = 1 << 5,           // nothing with effects moves across
-  kAsserts = 1 << 6,           // checks a condition and yields nothing
-  kOpaque = 1 << 7,            // may have other effects: nothing describes it fully
+  kBarrier = 1 << 5,           // nodes with effects must not move across this op
+  kAsserts = 1 << 6,           // checks a condition and returns nothing
+  kOpaque = 1 << 7,            // may have other effects, because its description is incomplete
   kNondeterministic = 1 << 8,  // two runs may differ in the last bits
-  kUnknownWrites = 1 << 9,     // may write any argument and return it: no schema, or a silent one
+  kUnknownWrites = 1 << 9,     // may write or return any argument, because no schema excludes this
   kChangesMode = 1 << 10,      // changes gradient mode, inference mode or autocast of later calls
 };
 constexpr Effect operator|(Effect a, Effect b) {
   return static_cast<Effect>(static_cast<uint16_t>(a) | static_cast<uint16_t>(b));
 }
-// For an op without a description: assume the worst.
+// The effects of an op without a description: the worst case.
 constexpr Effect kUndescribed = Effect::kOpaque | Effect::kUnknownWrites;
 constexpr bool has_effect(Effect set, Effect bit) {
   return (static_cast<uint16_t>(set) & static_cast<uint16_t>(bit)) != 0;
@@ -95,43 +96,45 @@ constexpr bool has_effect(Effect set, Effect bit) {
 constexpr Effect without(Effect set, Effect bits) {
   return static_cast<Effect>(static_cast<uint16_t>(set) & ~static_cast<uint16_t>(bits));
 }
-// No effect that would keep a node without users alive or forbid merging: not random, mutating,
-// collective, waiting, asserting, a barrier, opaque, mode-changing or writing unknown memory.
+// True if a node without users may be erased, and if equal nodes may be merged. False if `set` has
+// any effect other than kHostSync and kNondeterministic.
 constexpr bool is_pure(Effect set) {
   return without(set, Effect::kHostSync | Effect::kNondeterministic) == Effect::kNone;
 }
 
-// How outputs relate to the storages of inputs, where the schema alone does not show it. If
-// argument 0 and the output are lists, element i of the output relates to element i of the
-// argument.
+// The relation of outputs to the storages of inputs, for ops whose schema does not show this
+// relation. If argument 0 and the output are lists, element i of the output relates to element i of
+// argument 0.
 enum class ViewKind : uint8_t {
-  kNone,        // outputs own new storages, except for the schema's annotations
+  kNone,        // outputs own new storages, unless the schema's annotations show an alias
   kView,        // the output is a view of argument 0
-  kMaybeView,   // a view of argument 0 if strides allow, else a copy: the recorded value decides
+  kMaybeView,   // a view of argument 0 if strides allow it, and a copy otherwise
   kMultiView,   // every element of the output list is a view of argument 0
-  kProjection,  // one element of a tuple or list: operator.getitem
+  kProjection,  // one element of a tuple or list (operator.getitem)
   kIdentity,    // returns argument 0 itself (wait_tensor, in-place ops that return self)
 };
 
-// The results of a Python function that may be its arguments, or hold them.
+// Which results of a Python function may be an argument of the function or may contain an argument.
 enum class HandsOn : uint8_t {
   kNothing,
-  kLists,     // lists: list + list, list * n
-  kAnything,  // the largest of a list, one of two by a condition
+  kLists,     // results that are lists: list + list, list * n
+  kAnything,  // any result, such as the largest item of a list, or one of two by a condition
 };
 
-// The room that a result's storage has beyond its own elements: some kernels make a result larger
-// first and then shrink it.
+// The room that a result's storage has beyond the result's own elements. Some kernels first enlarge
+// a result and then shrink the result. The storage then keeps its larger size.
 enum class Holds : uint8_t {
   kItself,
-  // A loss that is reduced in the storage of its terms: if `reduction` is not 0, room for all
-  // elements of arguments 0 and 1 broadcast.
+  // A loss that is reduced in the storage of its terms. If `reduction` is not 0, the storage has
+  // room for all elements of arguments 0 and 1 after broadcasting.
   kTerms,
-  kColumns,  // as many elements as argument 0 (`col2im`)
-  // `unique_consecutive`: as many values as argument 0 has, as many counts as it has slices along
-  // `dim`.
+  kColumns,  // room for as many elements as argument 0 has (`col2im`)
+  // For `unique_consecutive`. The values have room for all elements of argument 0. The counts have
+  // room for one count for each slice along `dim`. If `dim` is None, they have room for one count
+  // for each element.
   kRuns,
-  // `_embedding_bag`: offset2bag has one more element if it has any, bag_size one for each offset.
+  // For `_embedding_bag`: offset2bag has room for one more element, unless offset2bag is empty.
+  // bag_size has room for one element for each offset.
   kBags,
 };
 
@@ -158,22 +161,22 @@ enum class ComputeClass : uint8_t {
   kOptimizer,
 };
 
-// Sets of ops that PyTorch and torchtitan name: most serve to reproduce their decisions. A set of
-// bits.
+// Sets of ops that PyTorch or torchtitan define. Most sets are used to reproduce decisions of these
+// projects. Each value is one bit of a set.
 enum class OpSet : uint16_t {
   kNone = 0,
   kComputeIntensive = 1 << 0,   // the partitioner's compute_intensive_ops, by packet
-  kRecomputable = 1 << 1,       // its default recomputable ops
-  kPartitionerView = 1 << 2,    // its view_ops
-  kPartitionerRandom = 1 << 3,  // its random_ops
+  kRecomputable = 1 << 1,       // the partitioner's default recomputable ops
+  kPartitionerView = 1 << 2,    // the partitioner's view_ops
+  kPartitionerRandom = 1 << 3,  // the partitioner's random_ops
   kTitanSave = 1 << 4,          // torchtitan's default save set, by overload
   kPointwiseTag = 1 << 5,       // carries the framework's `pointwise` tag
   kSeeded = 1 << 6,             // carries the framework's `nondeterministic_seeded` tag
   kTitanMatmul = 1 << 7,        // counted by torchtitan's per-op policy
   kNoCpuKernel = 1 << 8,        // an aten op for which PyTorch registers no CPU kernel
-  kNoCudaKernel = 1 << 9,       // ... no CUDA kernel
+  kNoCudaKernel = 1 << 9,       // an aten op for which PyTorch registers no CUDA kernel
   kDecomposes = 1 << 10,        // torch._decomp.core_aten_decompositions() has an entry
-  kOtherLibrary = 1 << 11,      // registered by another library than PyTorch
+  kOtherLibrary = 1 << 11,      // registered by a library other than PyTorch
 };
 constexpr OpSet operator|(OpSet a, OpSet b) {
   return static_cast<OpSet>(static_cast<uint16_t>(a) | static_cast<uint16_t>(b));
@@ -182,68 +185,73 @@ constexpr bool has_op_set(OpSet set, OpSet bit) {
   return (static_cast<uint16_t>(set) & static_cast<uint16_t>(bit)) != 0;
 }
 
-// The place of an operator in the built-in table: dense, the same in every run of one build.
+// The index of an operator in the built-in table. Indices are dense. They are the same in every run
+// of one build.
 using OpId = Id<struct OpTag>;
 
-// Everything that passes may ask about an operator. They use its name (Module::find_target) only
-// for a fact about that operator alone, such as neg(neg(x)) = x.
+// All facts about an operator that passes may use. Passes use the operator's name
+// (Module::find_target) only for a fact about a single operator, such as neg(neg(x)) = x.
 struct Op {
-  OpId id;                       // invalid: not in the built-in table
+  OpId id;                       // invalid if the op is not in the built-in table
   std::string name;              // "aten.mm.default"
-  std::optional<Schema> schema;  // none for higher-order ops and Python functions
+  std::optional<Schema> schema;  // absent for higher-order ops and Python functions
   Effect effects = Effect::kNone;
   ViewKind view = ViewKind::kNone;
   ComputeClass compute = ComputeClass::kOther;
   OpSet sets = OpSet::kNone;
-  // Positions of written arguments: from the schema's annotations, plus those that the schema
-  // hides.
+  // Positions of written arguments. They include the writes in the schema's annotations, and the
+  // writes that the schema does not declare.
   std::vector<uint8_t> writes;
-  // True if a position of `writes` is missing from the schema (batch norm's running statistics).
-  // These schema errors are counted.
+  // True if `writes` has a position that the schema does not declare (batch norm's running
+  // statistics). fxopt counts these schema errors.
   bool hides_writes = false;
   // True if the output aliases argument 0 although the schema declares no alias (_unsafe_view).
   bool hides_alias = false;
-  bool is_multi_output = false;  // yields a tuple or a list
-  // Changes sizes, strides or offset of argument 0 in place (`t_`, `resize_`). For an out variant,
-  // which resizes an `out` of other sizes, the call decides: see changes_metadata() in
-  // ir/alias/effects.h.
+  bool is_multi_output = false;  // returns a tuple or a list
+  // Changes sizes, strides or offset of argument 0 in place (`t_`, `resize_`). An out variant
+  // resizes an `out` whose sizes differ from the result's sizes. For out variants, the answer
+  // depends on the call: see collect_metadata_changes() in ir/alias/effects.h.
   bool changes_metadata = false;
-  // Moves argument 0 to another storage: that of argument 1 if it is a tensor (`set_`).
+  // Moves argument 0 to another storage (`set_`). If argument 1 is a tensor, argument 0 gets the
+  // storage of argument 1.
   bool moves_storage = false;
-  // A view that returns argument 0 itself if nothing is to be done (`conj` of real numbers).
+  // A view op that returns argument 0 if no change is needed (`conj` of real numbers).
   bool may_return_argument = false;
-  // All outputs share one new storage (`where` of a condition alone).
+  // All outputs share one new storage (`where` with only a condition).
   bool joins_outputs = false;
-  // A view whose place depends on an argument's data (`narrow` from a start in a tensor).
+  // A view whose place in memory depends on an argument's data (`narrow` with a tensor as its
+  // start).
   bool reads_index = false;
-  // Writes every element of argument 0, which is not a list, and reads none (`copy_`, `fill_`).
+  // Writes every element of argument 0 and does not read any of these elements (`copy_`, `fill_`).
+  // Argument 0 is not a list.
   bool overwrites = false;
   // Writes into a copy of argument 0 with the same strides and offset. The copy's storage is as
-  // large as argument 0's, even if argument 0 is a view of a small part.
+  // large as the storage of argument 0, even if argument 0 is a view of a small part.
   bool clones_storage = false;
-  bool has_subgraphs = false;  // runs graphs it is given: its effects are those of the subgraphs
-  // For each return of the schema, the position of the argument whose storage it shares or may
-  // share, or -1: from the annotations and the facts that the schema hides. Empty without a schema.
+  bool has_subgraphs = false;  // runs subgraphs, and has their effects
+  // For each return of the schema, the position of the argument whose storage the return shares or
+  // may share, or -1. Includes the aliases that the schema does not declare. Empty without a
+  // schema.
   std::vector<int16_t> aliases;
-  // Positions of the arguments that decide the effects of one call, or -1. Keyword-only arguments
-  // count.
-  int16_t dropout_arg = -1;   // kRandom holds unless this probability is known to be 0
+  // Positions of the arguments that decide the effects of one call, or -1. Positions include
+  // keyword-only arguments.
+  int16_t dropout_arg = -1;   // the op draws unless this probability is known to be 0
   int16_t training_arg = -1;  // `writes` happen unless this boolean is known to be false
-  int16_t mask_arg = -1;      // a list of index tensors: a boolean one makes the host wait
-  // The position of an argument that some calls return, whole, as an element or as a view
-  // (`einsum` of one operand), or -1.
+  int16_t mask_arg = -1;      // a list of index tensors; a boolean index tensor makes the host wait
+  // The position of an argument that some calls return, or -1. A call may return the whole
+  // argument, an element of the argument, or a view of the argument (`einsum` of one operand).
   int16_t shared_arg = -1;
-  bool shares_only_empty = false;  // only calls in which that argument has no elements
+  bool shares_only_empty = false;  // true if a call returns this argument only if it is empty
   HandsOn hands_on = HandsOn::kNothing;
-  // The kernel chooses the layout of its results, and not always as fake tensors record it: their
-  // strides are not facts.
+  // The kernel chooses the layout of its results. Fake tensors do not always record this layout, so
+  // the recorded strides are unreliable.
   bool chooses_layout = false;
   Holds holds = Holds::kItself;
-  // The position of the operator that it runs, given as an argument (higher-order ops). That
-  // operator's effects are added, except kRandom, which this op decides: run_with_rng_state draws
-  // from a state it is given.
+  // The position of the argument that is the operator to run (higher-order ops), or -1. The effects
+  // of that operator are added, except kRandom. The description of the higher-order op decides
+  // kRandom. For example, run_with_rng_state draws from a state that is one of its arguments.
   int16_t operator_arg = -1;
-  // That operator writes copies, which are returned (auto_functionalized).
+  // The operator to run writes into copies, which this op returns (auto_functionalized).
   bool functionalizes = false;
 
   bool has(Effect bit) const { return has_effect(effects, bit); }
@@ -253,34 +261,36 @@ struct Op {
   bool is_builtin() const { return id.is_valid(); }
 };
 
-// The built-in description of `name`, or nullptr. The table covers aten, prims, _c10d_functional,
-// the higher-order ops and the Python scalar functions of traces. O(1) expected. A row is parsed on
-// first use.
+// Returns the built-in description of `name`, or nullptr. The table covers aten, prims,
+// _c10d_functional, the higher-order ops and the Python scalar functions of traces. Each row is
+// parsed on first use. O(1) expected.
 const Op* find_builtin_op(std::string_view name);
 
-// The size of a table by OpId: ids of built-in ops are 0 to num_builtin_ops() - 1. O(1).
+// Returns the number of built-in ops. Their ids are 0 to num_builtin_ops() - 1. O(1).
 size_t num_builtin_ops();
 
-// The id of the built-in op `name`, or invalid. Parses no row. O(1) expected.
+// Returns the id of the built-in op `name`, or an invalid id. Does not parse the op's row. O(1)
+// expected.
 OpId find_op_id(std::string_view name);
 
-// The built-in op of a valid id. O(1).
+// Returns the built-in op with this id, which must be valid. O(1).
 const Op& builtin_op(OpId id);
 
-// All built-in ops, sorted by name.
+// Returns all built-in ops, sorted by name.
 const std::vector<const Op*>& builtin_ops();
 
-// An op without a description: opaque.
+// Returns the op that represents any op without a description. The returned op is opaque.
 const Op& opaque_op();
 
-// An op described by a schema from a file: effects and aliases from the annotations; `tags` are the
-// framework's operator tags. Pure only if `pure` is true, else opaque beyond the writes of its
-// schema. An op whose calls the framework keeps in order (`effectful`) is opaque and a barrier
-// whatever `pure` is. O(arguments * returns).
+// Returns an op that a file describes by a schema. Effects and aliases come from the schema's
+// annotations. `tags` are the framework's operator tags. The op is pure only if `pure` is true.
+// Otherwise, the op is opaque: it may have effects that are not in its schema. If `effectful` is
+// true, the framework keeps the op's calls in order. In this case, the op is opaque and a barrier
+// for either value of `pure`. O(arguments * returns).
 Op describe_op(std::string_view name, const Schema& schema, const std::vector<std::string_view>& tags,
                std::optional<bool> pure, std::optional<bool> effectful);
 
-// The names of effects and compute classes, for reports.
+// The names of compute classes and effects, for reports.
 std::string_view compute_class_name(ComputeClass value);
 std::vector<std::string_view> effect_names(Effect set);
 

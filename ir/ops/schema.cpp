@@ -127,7 +127,7 @@ class SchemaParser {
     const size_t begin = at_ > kExcerptReach ? at_ - kExcerptReach : 0;
     std::string excerpt(text_.substr(begin, at_ - begin + kExcerptReach));
     for (char& c : excerpt) c = c >= ' ' && c <= '~' ? c : ' ';
-    error_ = Error{code, "operator schema: " + std::move(message), "write it as the framework prints it", {}};
+    error_ = Error{code, "operator schema: " + std::move(message), "write the schema as the framework prints it", {}};
     error_->where.column = at_ + 1;
     error_->where.excerpt = excerpt + "\n" + std::string(at_ - begin, ' ') + "^";
     return false;
@@ -238,7 +238,7 @@ class SchemaParser {
     size_t depth = 0;
     do {
       const char c = peek();
-      if (c == '(' && ++depth > kMaxDepth) return fail("types nested too deeply", ErrorCode::kLimit);
+      if (c == '(' && ++depth > kMaxDepth) return fail("the types are nested too deeply", ErrorCode::kLimit);
       if (c == ')') --depth;
       if (!is_word(c) && !is_space(c) && std::string_view("()[],.?!|*->").find(c) == std::string_view::npos) {
         return fail("expected ')' after the nested types");
@@ -281,7 +281,7 @@ class SchemaParser {
       skip_space();
       const char c = peek();
       if (c == '[' && wants_value) {
-        if (++depth > kMaxDepth) return fail("default value nested too deeply", ErrorCode::kLimit);
+        if (++depth > kMaxDepth) return fail("the default value is nested too deeply", ErrorCode::kLimit);
         ++at_;
         may_close = true;
       } else if (c == ']' && depth > 0 && (!wants_value || may_close)) {
@@ -313,7 +313,7 @@ class SchemaParser {
     while (at_ < text_.size() && text_[at_] != quote) at_ += text_[at_] == '\\' ? 2 : 1;
     if (at_ >= text_.size()) {
       at_ = begin;
-      return fail("string without its closing quote");
+      return fail("the closing quote of a string is missing");
     }
     ++at_;
     return true;

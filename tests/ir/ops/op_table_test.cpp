@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -38,7 +40,7 @@ TEST_CASE("every row of the op table parses and stands in its place") {
     CHECK((i == 0 || ops[i - 1]->name < ops[i]->name));
     ++counts[std::string_view(ops[i]->name).substr(0, ops[i]->name.find('.'))];
   }
-  CHECK(counts["aten"] == 2435);
+  CHECK(counts["aten"] == 2496);
   CHECK(counts["_c10d_functional"] == 19);
   CHECK(counts["prims"] == 142);
   CHECK(counts["higher_order"] == 48);
@@ -274,6 +276,7 @@ TEST_CASE("what schemas hide is the list of README.md, and no more") {
                                                 {"c10d_functional.batch_p2p_ops", 1},
                                                 {"c10d_functional.irecv", 1},
                                                 {"aten._batch_norm_impl_index", 1},
+                                                {"aten._cudnn_rnn_flatten_weight", 1},
                                                 {"aten.batch_norm", 1},
                                                 {"aten.batch_norm_gather_stats", 2},
                                                 {"aten.batch_norm_gather_stats_with_counts", 2},
@@ -285,7 +288,7 @@ TEST_CASE("what schemas hide is the list of README.md, and no more") {
                                                 {"fsdp.all_gather_copy_in", 1},
                                                 {"inductor.resize_storage_bytes_", 1}});
   CHECK(aliases == std::map<std::string, size_t>{{"_c10d_functional", 5},
-                                                 {"aten", 32},
+                                                 {"aten", 33},
                                                  {"c10d", 9},
                                                  {"c10d_functional", 3},
                                                  {"fsdp", 1},
@@ -498,6 +501,40 @@ TEST_CASE("effects have names, in a fixed order") {
   CHECK(effect_names(Effect::kNondeterministic | Effect::kMutates) ==
         std::vector<std::string_view>{"mutates", "nondeterministic"});
   CHECK(compute_class_name(ComputeClass::kGatherScatter) == "gather-scatter");
+}
+
+TEST_CASE("op table: fxopt.save knows the rows from PyTorch's registry, and no others") {
+  std::ifstream file(FXOPT_SOURCE_DIR "/scripts/fxopt/known_ops.txt");
+  std::set<std::string> listed, rows;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string packet, overload;
+    if (line.starts_with('#') || !(words >> packet)) continue;
+    while (words >> overload) listed.insert(packet + "." + overload);
+  }
+  for (const char* name : {"aten.inc", "libraries.inc"}) {
+    std::ifstream table(std::string(FXOPT_SOURCE_DIR "/ir/ops/") + name);
+    for (std::string line; std::getline(table, line);) {
+      if (line.starts_with("{\"")) rows.insert(line.substr(2, line.find('"', 2) - 2));
+    }
+  }
+  CHECK(listed == rows);
+  for (const std::string& name : listed) CHECK(find_builtin_op(name) != nullptr);
+}
+
+TEST_CASE("op table: kernels of recurrent layers, quantization-aware training and packed products") {
+  for (const char* name :
+       {"aten.mkldnn_rnn_layer.default", "aten._cudnn_rnn.default", "aten._thnn_fused_lstm_cell.default",
+        "aten.fake_quantize_per_tensor_affine_cachemask.default", "aten._efficientzerotensor.default",
+        "aten._weight_int4pack_mm.default", "aten._sparse_semi_structured_mm.default"}) {
+    INFO(name);
+    REQUIRE(find_builtin_op(name) != nullptr);
+    CHECK(find_builtin_op(name)->writes.empty());
+  }
+  CHECK(find_builtin_op("aten._cudnn_rnn.default")->has(Effect::kRandom));
+  CHECK_FALSE(find_builtin_op("aten.mkldnn_rnn_layer.default")->has(Effect::kRandom));
+  CHECK(find_builtin_op("aten._fused_moving_avg_obs_fq_helper.default")->writes.size() == 4);
+  CHECK_FALSE(find_builtin_op("aten._cudnn_rnn_flatten_weight.default")->writes.empty());
 }
 
 }  // namespace
