@@ -1,12 +1,13 @@
-"""Joint graphs cut in two by fxopt, where AOTAutograd and Dynamo ask for it.
+"""Cuts joint graphs into forward and backward, as AOTAutograd and Dynamo need them.
 
     forward, backward = fxopt.partition(joint, num_fwd_outputs=1, passes="cse,sac{policy=full}")
     forward = fxopt.extract_forward(joint, num_fwd_outputs=1)
     aot_module(model, fw_compiler=..., partition_fn=fxopt.partitioner("sac{policy=full}"))
     torch.compile(model, backend="fxopt", options={"cut": "mode=min-cut"})
 
-The tags that a graph carries, or that the passes give it, or a minimal cut say what backward computes again; everything else that
-backward reads is saved. `fxopt passes partition` has the modes and the calling convention.
+Tags in the graph, tags that passes write, or a minimum cut decide which values backward recomputes.
+All other values that backward reads are saved. `fxopt passes partition` describes the modes and the
+calling convention.
 """
 
 from __future__ import annotations
@@ -44,24 +45,28 @@ def partition(
     fxopt: str | None = None,
     **told: Any,
 ) -> tuple[GraphModule, GraphModule]:
-    """The forward and the backward graph of a joint graph, which is left with the passes carried out on it.
+    """Cuts a joint graph, and returns the forward and the backward graph. The passes also change the
+    joint graph.
 
-    num_fwd_outputs: how many of its outputs are of forward; they come first.
+    num_fwd_outputs: the number of forward outputs, which come first.
     passes: a pipeline that runs before the cut, such as "cse,sac{policy=per-op}" (default: none).
     cut: options of the pass partition, such as "mode=min-cut" or "mode=min-cut,mark-saved=true".
-    told: roles, outputs as of save(), where the graph does not say them itself. Inputs named tangents_1, ... are tangents.
+    told: the arguments `roles` and `outputs` of save(), for a graph that does not record them. If no
+        input has a descriptor or the role of a tangent, inputs with "tangents" in their names are
+        tangents, as in PyTorch.
 
-    Nodes keep their names and metadata. Errors and warnings are those of apply(); FxoptError, with FX0803, for a graph that cannot
-    be cut. ValueError for mode=inference, which gives one graph: extract_forward().
+    Nodes keep their names and metadata. Errors and warnings are those of apply(). Raises FxoptError with
+    FX0803 if the graph cannot be cut. Raises ValueError for mode=inference, which returns one graph:
+    use extract_forward().
     """
     if "inference" in cut:
         raise ValueError("partition gives two graphs; extract_forward() gives forward alone")
     if cuts := re.search(r"(?:^|,)\s*(partition|join)\s*(?:[,{]|$)", passes or ""):
         raise ValueError(f"passes must not contain {cuts[1]}: the graph is cut after them; options of the cut belong in cut=")
-    told = {"kind": "joint", "num_forward_outputs": num_fwd_outputs, **told}
+    told = _complete(told, joint, num_fwd_outputs)
     program = tool.require_fxopt(fxopt, "partition")
     _put_inputs_first(joint)
-    # What partition begins with, here on the nodes themselves: the rest of it moves them and makes none.
+    # The first part of partition changes nodes. The second part, the cut, only moves them.
     uncut = f"partition{{{','.join(filter(None, (cut, 'cut=false')))}}}"
     bridge.apply(joint, ",".join(filter(None, (passes, uncut))), fxopt=program, **told)
     with _disable_current_modes(), form.no_collection():
@@ -73,12 +78,13 @@ def partition(
 
 
 def extract_forward(joint: GraphModule, *, num_fwd_outputs: int, fxopt: str | None = None, **told: Any) -> GraphModule:
-    """The forward graph of a joint graph for inference: all inputs but tangents, and nothing that only backward needs. What
-    forward writes, draws and asserts stays. So does the joint graph, but for inputs after calls, which go first.
+    """Returns the forward graph of a joint graph for inference. It has all inputs except tangents, and
+    no node that only backward needs. It keeps the writes, draws and assertions of forward. The joint
+    graph does not change, except that inputs after calls move to the front.
 
-    Arguments and errors as of partition().
+    Arguments and errors are those of partition().
     """
-    told = {"kind": "joint", "num_forward_outputs": num_fwd_outputs, **told}
+    told = _complete(told, joint, num_fwd_outputs)
     _put_inputs_first(joint)
     with _disable_current_modes(), form.no_collection():
         graphs = _cut(joint, tool.require_fxopt(fxopt, "extract_forward"), "partition{mode=inference}", told)
@@ -86,9 +92,9 @@ def extract_forward(joint: GraphModule, *, num_fwd_outputs: int, fxopt: str | No
 
 
 def _cut(joint: GraphModule, program: str, cut: str, told: Mapping[str, Any]) -> dict[str, Json]:
-    """The graphs by kind that the pass makes, of nodes of the joint graph alone."""
+    """Returns the graphs of the cut by kind. All their nodes are nodes of the joint graph."""
     module = Exporter(pathlib.Path("module.json"), is_lenient=True).module(joint, **told)
-    # What is saved is decided, and carried out: nothing is to decide it again by tags that lost.
+    # The saved values are already decided. Tags that were overridden must not decide again.
     for graph in module["graphs"]:
         for node in graph["nodes"]:
             node.pop("tag", None)
@@ -102,8 +108,25 @@ def _cut(joint: GraphModule, program: str, cut: str, told: Mapping[str, Any]) ->
     return {graph.get("kind"): graph for graph in reversed(graphs)}
 
 
+def _complete(told: Mapping[str, Any], joint: GraphModule, num_fwd_outputs: int) -> dict[str, Any]:
+    """Returns the arguments of save() for a joint graph."""
+    roles = told.get("roles")
+    if roles is None or isinstance(roles, Mapping):
+        has_tangent = any("tangent" in str(role) for role in (roles or {}).values())
+        roles = {**({} if has_tangent else _roles_by_name(joint)), **(roles or {})}
+    return {"kind": "joint", "num_forward_outputs": num_fwd_outputs, **told, "roles": roles}
+
+
+def _roles_by_name(joint: GraphModule) -> dict[str, Json]:
+    """Returns the roles of tangents that only their names show, as in graphs from printed code."""
+    inputs = joint.graph.find_nodes(op="placeholder")
+    if any("desc" in node.meta for node in inputs):
+        return {}
+    return {node.name: {"role": "tangent"} for node in inputs if "tangents" in str(node.target)}
+
+
 def _put_inputs_first(joint: GraphModule) -> None:
-    """AOTAutograd adds the tokens of backward's effects after calls."""
+    """Moves inputs to the front. AOTAutograd adds the tokens of backward's effects after calls."""
     nodes = list(joint.graph.nodes)
     first = next(node for node in nodes if node.op != "placeholder")
     late = [node for node in nodes[nodes.index(first) :] if node.op == "placeholder"]
@@ -114,7 +137,7 @@ def _put_inputs_first(joint: GraphModule) -> None:
 
 
 def _half(joint: GraphModule, record: Json) -> GraphModule:
-    """One of these graphs, of copies of the joint graph's nodes."""
+    """Builds one of the two graphs from copies of the joint graph's nodes."""
     graph, copies = Graph(), {}
     live = {node.name: node for node in joint.graph.nodes}
     for message in record["nodes"]:
@@ -133,12 +156,14 @@ def _half(joint: GraphModule, record: Json) -> GraphModule:
 
 
 def _is_unchecked(node: Node) -> bool:
-    """Whether an autograd.Function that Dynamo traced keeps it, not by save_for_backward. It may be written then."""
+    """Returns whether an autograd.Function that Dynamo traced keeps the value without
+    save_for_backward. Writes to such a value are allowed."""
     return bool(node.meta.get("saved_tensor_with_no_vc_check"))
 
 
 def _move_unchecked_last(forward: GraphModule, backward: GraphModule, num_fwd_outputs: int) -> None:
-    """AOTAutograd counts the saved tensors that it is not to check for writes, and takes the last ones for them."""
+    """Moves the saved tensors that AOTAutograd must not check for writes to the end. AOTAutograd has
+    only their number, and skips the last ones."""
     output = forward.graph.output_node()
     leaves = list(output.args[0])
     places = [i for i in range(num_fwd_outputs, len(leaves)) if isinstance(leaves[i].meta.get("val"), Tensor)]
@@ -158,7 +183,8 @@ def _move_unchecked_last(forward: GraphModule, backward: GraphModule, num_fwd_ou
 
 
 def _describe_outputs(joint: GraphModule, forward: GraphModule, backward: GraphModule, num_fwd_outputs: int) -> None:
-    """What AOTAutograd's tools and Inductor ask of an output: descriptors of its leaves, and the lines they come from."""
+    """Writes the metadata of outputs that AOTAutograd's tools and Inductor read: descriptors of the
+    leaves, and their stack traces."""
     known = joint.graph.output_node().meta.get("desc")
     checked = descriptors.SavedForBackwardsAOTOutput
     unchecked = getattr(descriptors, "SavedForBackwardsNoVcCheckAOTOutput", checked)
@@ -173,8 +199,8 @@ def _describe_outputs(joint: GraphModule, forward: GraphModule, backward: GraphM
 
 
 def _mark_static_inputs(joint: GraphModule, places: Sequence[int]) -> dict[str, Json]:
-    """Marks the primals at these places as of one address, for Inductor, which takes what backward reads for that where nothing
-    is said. Gives their roles."""
+    """Marks the primals at these places as inputs with a static address, and returns their roles.
+    Without marks, Inductor assumes a static address for every input of backward."""
     primals = [node for node in joint.graph.find_nodes(op="placeholder") if _is_primal(node)]
     for place, node in enumerate(primals):
         node.meta["is_static_input"] = place in places
@@ -184,9 +210,11 @@ def _mark_static_inputs(joint: GraphModule, places: Sequence[int]) -> dict[str, 
 def partitioner(
     passes: str | None = None, *, cut: str = "", save: str | None = None, fxopt: str | None = None
 ) -> Callable[..., tuple[GraphModule, GraphModule]]:
-    """partition() with these arguments as a `partition_fn` of aot_module, aot_function and the aot backends of Dynamo.
+    """Returns partition() with these arguments as a `partition_fn` for aot_module, aot_function and
+    the AOT backends of Dynamo.
 
-    save: a folder for the joint graphs as they arrive: joint_0.pb, joint_1.pb, ... in the order of compilation.
+    save: a folder for the joint graphs before the passes: joint_0.pb, joint_1.pb, ... in the order of
+        compilation.
     """
 
     def partition_fn(
@@ -206,7 +234,8 @@ def partitioner(
 
 
 def _save(joint: GraphModule, folder: str, roles: Mapping[str, Json], **told: Any) -> None:
-    """Inputs of one address are parameters and buffers: Dynamo hands them over as plain inputs."""
+    """Saves a joint graph. Inputs with a static address are parameters and buffers, which Dynamo passes
+    as plain inputs."""
     output = joint.graph.output_node()
     described = zip(output.args[0], output.meta.get("desc", ()), strict=False)
     trained = [desc.grad_of for leaf, desc in described if leaf is not None and hasattr(desc, "grad_of")]
@@ -222,9 +251,9 @@ def _save(joint: GraphModule, folder: str, roles: Mapping[str, Json], **told: An
 def backend(
     graph_module: GraphModule, inputs: Sequence[object], *, options: Mapping[str, object] | None = None, **_: object
 ) -> Callable:
-    """The Dynamo backend "fxopt": graphs cut by fxopt and run as they are, by PyTorch's eager operators.
+    """The Dynamo backend "fxopt". fxopt cuts the graphs, and PyTorch's eager operators run them.
 
-    options: "passes", "cut" and "save", as of partitioner(). ValueError for another one.
+    options: "passes", "cut" and "save", as in partitioner(). Raises ValueError for any other option.
     """
     from torch._dynamo.backends.common import aot_autograd
     from functorch.compile import make_boxed_func

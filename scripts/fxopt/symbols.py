@@ -8,8 +8,10 @@ printed form. If another expression already has the same text, " + 0" is appende
 from __future__ import annotations
 
 import ast
+import contextlib
+import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import sympy
 import torch
@@ -135,6 +137,7 @@ class SymbolWriter:
         self.table = form.SymbolTable()
         self.shape_env: ShapeEnv | None = None
         self.spelled: dict[str, str] = {}
+        self.wide: dict[str, dict[str, str]] = {}  # bounds beyond 64 bits, by symbol
         self._texts: dict[sympy.Basic, str] = {}
         self._owners: dict[str, sympy.Basic] = {}  # the expression of each text
         self.symbols: dict[str, sympy.Symbol] = {}
@@ -183,8 +186,12 @@ class SymbolWriter:
         for name, record in self.table.records.items():
             for key, bound in (("min", "lower"), ("max", "upper")):
                 limit = getattr(ranges.get(name), bound, None)
-                if getattr(limit, "is_Integer", False) and -(2**63) <= int(limit) < 2**63:
+                if not getattr(limit, "is_Integer", False):
+                    continue
+                if form.is_int64(int(limit)):
                     record[key] = form.integer(int(limit))
+                else:
+                    self.wide.setdefault(name, {})[key] = str(limit)
             if getattr(hints.get(name), "is_Integer", False):
                 record["hint"] = form.integer(int(hints[name]))
             if name in sites:
@@ -218,8 +225,8 @@ class SymbolWriter:
         return result
 
     def extra(self) -> Json:
-        """Returns facts that the tables have no field for: assumptions of symbols, `spelled`, and
-        ranges and hints of float symbols."""
+        """Returns facts that the tables have no field for: assumptions of symbols, `spelled`, bounds
+        beyond 64 bits, and ranges and hints of float symbols."""
         assumptions = {}
         for name in self.table.records:
             if (symbol := self.symbols.get(name)) is not None:
@@ -227,6 +234,8 @@ class SymbolWriter:
         result: Json = {"assumptions": assumptions} if assumptions else {}
         if self.spelled:
             result["spelled"] = dict(sorted(self.spelled.items()))
+        if self.wide:
+            result["wide_bounds"] = dict(sorted(self.wide.items()))
         if floats := {name: self._float(self.symbols[name]) for name in assumptions if name.startswith("z")}:
             result["floats"] = floats
         return result
@@ -256,6 +265,10 @@ def _hints(env: ShapeEnv) -> dict[sympy.Symbol, sympy.Integer]:
     return env.backed_var_to_val if hasattr(env, "backed_var_to_val") else env.var_to_val
 
 
+# Attributes of ShapeEnv that hold facts about symbols.
+_FACTS = ("var_to_range", "replacements", "replacements_slocs", "unbacked_renamings", "divisible", "axioms", "guards")
+
+
 class SymbolReader:
     """The symbols of a file, entered into a ShapeEnv."""
 
@@ -267,6 +280,7 @@ class SymbolReader:
         self._exprs: dict[str, sympy.Basic] = {}
         self._sizes: dict[tuple[str, str], torch.SymInt | torch.SymFloat | torch.SymBool] = {}
         for record in records:
+            record = {**record, **extra.get("wide_bounds", {}).get(record["name"], {})}
             self._enter(record, extra.get("assumptions", {}).get(record["name"], {"integer": True}))
         for name, told in extra.get("floats", {}).items():
             self._enter_float(self.symbols[name], told)
@@ -325,6 +339,20 @@ class SymbolReader:
         known = expr.xreplace(values) if len(values) == len(expr.free_symbols) else None
         hint = python_type(known) if known is not None and not known.free_symbols else None
         return _SYMBOL_CLASSES[python_type](SymNode(expr, self.env, python_type, hint))
+
+    @contextlib.contextmanager
+    def learns_nothing(self) -> Iterator[None]:
+        """Lets PyTorch build a tensor without facts about symbols. A bounds check would narrow them
+        to sizes that fit into the storage as it was traced."""
+        kept = {name: copy.copy(getattr(self.env, name)) for name in _FACTS if hasattr(self.env, name)}
+        try:
+            yield
+        finally:
+            if any(getattr(self.env, name) != value for name, value in kept.items()):
+                for name, value in kept.items():
+                    setattr(self.env, name, value)
+                self.env._prev_cache_key = (-1, -1, -1, -1)  # forgets cached answers
+                self.env._update_version_counter()
 
     def assertions(self, records: Sequence[Json]) -> None:
         """Enters guards and run-time assertions into the ShapeEnv. They replace guards that reading

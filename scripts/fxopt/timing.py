@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._dtype_abbrs import dtype_abbrs
 
 from fxopt.form import Json
-from fxopt.writer import Exporter
+from fxopt.writer import Exporter, in_file_order
 
 _VERSION = 1  # the schema's version
 _COLLECTIVES = ("_c10d_functional", "_c10d_functional_autograd")
@@ -80,7 +80,7 @@ def _numbered(graph_module: GraphModule, name: str) -> list[tuple[Node, Json]]:
     main = exporter.module(graph_module, name=name)["graphs"][0]
     return [
         (node, message)
-        for node, message in zip(graph_module.graph.nodes, main["nodes"], strict=True)
+        for node, message in zip(in_file_order(graph_module.graph), main["nodes"], strict=True)
         if node.op == "call_function"
     ]
 

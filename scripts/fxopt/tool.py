@@ -154,27 +154,29 @@ def require_fxopt(option: str | None, purpose: str) -> str:
 
 def write_module(module: Json, path: str | os.PathLike[str], fxopt: str | None = None) -> None:
     """Writes `module` in the form that the path's extension names. The fxopt program writes every
-    form except .json.
+    form except .json, and refuses the same modules for .json if it exists.
 
-    Raises RuntimeError if the program is missing or refuses the module.
+    Raises RuntimeError if the program refuses the module, or is missing and needed.
     """
     target = pathlib.Path(path)
-    if target.suffix == ".json":
-        form.write_json(module, target)
-        return
+    is_json = target.suffix == ".json"
     program = find_fxopt(fxopt)
-    if program is None:
+    if program is None and not is_json:
         wanted = fxopt or os.environ.get("FXOPT") or "fxopt on PATH"
         raise RuntimeError(
             f"cannot write {target}: no fxopt program ({wanted}); build it, set FXOPT to it, or write .json"
         )
-    with tempfile.TemporaryDirectory() as folder:
-        source = pathlib.Path(folder) / "module.json"
-        form.write_json(module, source)
-        run = subprocess.run([program, "convert", str(source), "-o", str(target)], capture_output=True, text=True)
-    if run.returncode != 0:
-        reason = f"{program} convert exited with {run.returncode}: {run.stderr.strip()}"
-        raise RuntimeError(f"cannot write {target}: {reason}")
+    if program is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder) / "module.json"
+            form.write_json(module, source)
+            product = pathlib.Path(folder) / "module.pb" if is_json else target
+            run = subprocess.run([program, "convert", str(source), "-o", str(product)], capture_output=True, text=True)
+        if run.returncode != 0:
+            reason = f"{program} convert exited with {run.returncode}: {run.stderr.strip()}"
+            raise RuntimeError(f"cannot write {target}: {reason}")
+    if is_json:
+        form.write_json(module, target)
 
 
 # ---- commands on a file, or on a graph that save() takes

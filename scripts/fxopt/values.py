@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -343,7 +344,8 @@ class ValueReader:
         sizes = self._dims(message, "sizes")
         strides = self._dims(message, "strides") if "strides" in message else _contiguous(sizes)
         offset = self.symbols.number(message.get("offset", {}))
-        with torch.no_grad():
+        is_symbolic = any(isinstance(number, torch.SymInt) for number in (*sizes, *strides, offset))
+        with torch.no_grad(), self.symbols.learns_nothing() if is_symbolic else contextlib.nullcontext():
             if "storage" in message:
                 plain = torch.empty(0, dtype=dtype, device="meta")
                 plain.set_(self._storage(int(message["storage"])), offset, sizes, strides)

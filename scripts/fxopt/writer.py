@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import functools
 import pathlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -174,6 +175,12 @@ class Provenance:
         if "of" in spec:
             result["of"] = next((node.name for node in inputs if self._names.get(node) == spec["of"]), None)
         return {key: value for key, value in result.items() if value is not None}
+
+
+def in_file_order(graph: Graph) -> list[Node]:
+    """Returns the nodes, placeholders first. AOTAutograd adds the placeholders of effect tokens of
+    backward after calls."""
+    return sorted(graph.nodes, key=lambda node: node.op != "placeholder")
 
 
 def _inputs_of(graph: Graph) -> list[Node]:
@@ -345,7 +352,7 @@ class Exporter:
         result: Json = {"name": name}
         derives_meta = not self.is_lenient and _derives_meta(graph_module)
         self._known_fields = {} if self._provenance is None else self._provenance.fields_now(graph_module.graph)
-        result["nodes"] = [self._node(node, graph_module, derives_meta) for node in graph_module.graph.nodes]
+        result["nodes"] = [self._node(node, graph_module, derives_meta) for node in in_file_order(graph_module.graph)]
         pair_by_seq_nr(result["nodes"])
         if name != self.graphs[0][0]:
             result["kind"] = "GRAPH_KIND_SUBGRAPH"
@@ -526,10 +533,12 @@ class Exporter:
         return self.values.value(tuple(value) if is_return_type(type(value)) else value)
 
     def _note_operator(self, operator: object) -> bool:
-        """Records an operator whose schema the file must hold, one outside the namespace aten.
-        Returns whether it is such an operator."""
-        is_other = isinstance(operator, torch._ops.OpOverload) and operator.namespace != "aten"
-        if is_other:
+        """Records an operator whose schema the file must hold: one outside the namespace aten, or one
+        of aten that fxopt's table lacks. Returns whether it is outside of aten."""
+        if not isinstance(operator, torch._ops.OpOverload):
+            return False
+        is_other = operator.namespace != "aten"
+        if is_other or (str(operator) not in _known_operators() and _is_told_by_schema(operator)):
             self._operators.setdefault(str(operator), operator)
         return is_other
 
@@ -900,6 +909,20 @@ def attributes_of(graph_module: GraphModule) -> dict[str, object]:
     return result
 
 
+@functools.cache
+def _known_operators() -> frozenset[str]:
+    """Returns the operators of fxopt's table."""
+    lines = (pathlib.Path(__file__).parent / "known_ops.txt").read_text(encoding="utf-8").splitlines()
+    rows = (line.split() for line in lines if not line.startswith("#"))
+    return frozenset(f"{packet}.{overload}" for packet, *overloads in rows for overload in overloads)
+
+
+def _is_told_by_schema(operator: torch._ops.OpOverload) -> bool:
+    """Returns whether the schema shows an effect or a result. Some operators of aten have neither,
+    and change their argument."""
+    return bool(operator._schema.returns) or operator._schema.is_mutable
+
+
 def _op_schema(name: str, operator: torch._ops.OpOverload) -> Json:
     schema: Json = {"target": name, "schema": str(operator._schema), "is_mutable": operator._schema.is_mutable}
     if tags := sorted(str(tag).rpartition(".")[2] for tag in operator.tags):
@@ -907,9 +930,11 @@ def _op_schema(name: str, operator: torch._ops.OpOverload) -> Json:
     try:
         effect = torch._higher_order_ops.effects._get_effect(operator)
     except (AttributeError, RuntimeError, ValueError):
-        return schema  # this version of torch records no effects for it
+        effect = None  # this version of torch records no effects for it
     if effect is not None:
         schema["effectful"] = True
+    elif torch.Tag.generated in operator.tags:
+        schema["pure"] = True  # torchgen derives these from an operator with exact annotations
     return schema
 
 
