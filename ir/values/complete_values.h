@@ -6,13 +6,14 @@
 
 namespace fxopt {
 
-// Adds values to calls that run another operator and were traced without a value, such as the
-// framework's functions for random state (run_with_rng_state and its kin). The value of each
-// element is its getitem's, else the known result of the operator for its input (native_dropout: a
-// tensor like the input, and a mask). A call is left unchanged unless all its elements are known.
+// Adds values to calls that run another operator and were traced without a value. Examples are the
+// framework's functions for random state, such as run_with_rng_state. The value of each element is
+// the value of its getitem. If no getitem shows the value, the value is derived from the input of
+// the operator that the call runs. For native_dropout, the derived values are a tensor like the
+// input, and a mask. A call is left unchanged if one of its elements is unknown.
 //
-// Use only for analyses of a module that is not written: the values are derived, not the tracer's.
-// Returns the number of calls that got a value. O(nodes + edges).
+// Use this function only to analyse a module that is not written to a file, because derived values
+// do not come from the tracer. Returns the number of calls that got a value. O(nodes + edges).
 size_t complete_values(Module& module);
 
 }  // namespace fxopt

@@ -10,22 +10,24 @@
 
 namespace fxopt {
 
-// True for a value that getitem takes elements from: a tuple, list or dict.
+// True for a tuple, list or dict, because getitem takes elements from these values.
 bool has_elements(const Value& value);
 
-// Finds the elements of a tuple, list or dict that a getitem takes, and their tensors. Valid until
-// values change.
+// Finds the elements that a getitem takes from a tuple, list or dict, and the tensors of these
+// elements. Valid until values change.
 class ElementFinder {
  public:
   explicit ElementFinder(const Graph& graph) : graph_(graph) {}
 
-  // Appends the elements that `key` takes from the result of `parent`, as Python indexes and
-  // slices. Returns false if they are unknown. `parent` has elements. O(elements taken), amortised.
+  // Appends to `out` the indices of the elements that `key` takes from the result of `parent`.
+  // Indices and slices work as in Python. Returns false if the elements are unknown. `parent` must
+  // have elements. O(elements taken), amortised.
   bool find(NodeId parent, const Arg& key, std::vector<size_t>& out);
 
-  // The tensors of element `i` among all tensors of the node's value, depth first: first and count.
-  // The first query about a node counts all its elements, so getitems of it cost no more than its
-  // outputs.
+  // Returns the place of the tensors of element `i` among all tensors of the node's value, depth
+  // first. The place is the index of the first tensor, and the number of tensors. The first query
+  // about a node counts the tensors of all its elements. Therefore, the queries for all getitems of
+  // a node together take time in proportion to the node's outputs.
   std::pair<size_t, size_t> tensors(NodeId node, size_t i);
 
  private:
@@ -33,7 +35,7 @@ class ElementFinder {
 
   const Graph& graph_;
   DictKeys dict_keys_;
-  IdMap<NodeId, uint32_t> ends_of_;   // start of the node's ends in `ends_`; 0: not filled yet
+  IdMap<NodeId, uint32_t> ends_of_;   // start of the node's ends in `ends_`; 0 if not filled yet
   std::vector<uint32_t> ends_ = {0};  // for each element, the number of tensors up to its end
 };
 

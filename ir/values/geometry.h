@@ -13,14 +13,14 @@
 
 namespace fxopt {
 
-// A tensor without its bytes: the place of its elements in its storage, and how they are read.
-// Sizes, strides and offset are in elements.
+// A tensor without its bytes: the place of the elements in the storage, and how the elements are
+// read. Sizes, strides and offset are in elements.
 struct Geometry {
   DType dtype = DType::kUnspecified;
   Layout layout = Layout::kStrided;
   bool conjugate = false;
   bool negative = false;
-  Hash128 rest;  // device, subclass, placements: no view changes them
+  Hash128 rest;  // a hash of device, subclass and placements, which no view changes
   std::vector<SymInt> sizes;
   std::vector<SymInt> strides;
   SymInt offset;
@@ -29,29 +29,31 @@ struct Geometry {
   SymInt num_elements() const;
 };
 
-// The geometry of a recorded tensor with known sizes and strides; nothing for any other.
+// Returns the geometry of a recorded tensor. Returns nothing if sizes or strides are unknown.
 // O(rank + placements).
 std::optional<Geometry> geometry_of(const Module& module, SymInts& integers, const Tensor& tensor);
 
-// Whether two geometries are the same. Strides of dimensions of one element do not count, because
-// no access uses them. O(rank).
+// Whether two geometries are the same. The stride of a dimension with one element is ignored,
+// because no access uses it. O(rank).
 bool same_geometry(const Geometry& a, const Geometry& b);
 
-// The strides of a dense row-major tensor. A size below 1 counts as 1, as in the framework.
+// Returns the strides of a dense row-major tensor. A size below 1 counts as 1, as in the framework.
 std::vector<SymInt> row_major_strides(const std::vector<SymInt>& sizes);
 
-// Whether `geometry` is dense and row-major. False if that depends on symbols. Strides of
-// dimensions of one element do not count. O(rank).
+// Whether `geometry` is dense and row-major. False if the answer depends on symbols. The stride of
+// a dimension with one element is ignored. O(rank).
 bool is_row_major(const Geometry& geometry);
 
-// Strides that show the elements of `from` under other sizes without moving them. `sizes` must have
-// as many elements (ATen's computeStride, TensorUtils.cpp).
+// The result of restride(): whether a view with other sizes can show a tensor's elements without
+// moving them.
 enum class Restride : uint8_t {
-  kView,     // `strides` holds them
-  kCopy,     // no such strides exist
-  kUnknown,  // it depends on symbols
+  kView,     // `strides` has the strides
+  kCopy,     // no strides fit, so the elements must be copied
+  kUnknown,  // the answer depends on symbols
 };
-// O(rank of both).
+// Computes strides that view the elements of `from` with other sizes, without moving the elements.
+// `sizes` must have the same number of elements as `from`. The rules are those of ATen's
+// computeStride (TensorUtils.cpp). O(rank of both).
 Restride restride(const Geometry& from, const std::vector<SymInt>& sizes, std::vector<SymInt>& strides);
 
 }  // namespace fxopt

@@ -13,28 +13,30 @@
 
 namespace fxopt {
 
-// An integer that may depend on symbols, for tests of equality. It is stored as the value of its
-// polynomial at one secret point, modulo two primes. This is polynomial identity testing: two
-// different polynomials of degree d agree there with a probability of at most d / 2^61 times d /
-// 2^62 (Schwartz 1980, Zippel 1979). So sums and products have a constant cost, and `s0 * (s1 + 2)`
-// equals `2 * s0 + s1 * s0`. An expression that is no polynomial (a floor division, a maximum, a
-// datum) is a symbol of its own, named by a hash of the expression. Two plain integers of 64 bits
-// agree only if they are equal.
+// An integer that may depend on symbols, for tests of equality. The integer is stored as the value
+// of its polynomial at one secret point, modulo two primes. This method is polynomial identity
+// testing. Two different polynomials of degree d have the same value at that point with a
+// probability of at most d / 2^61 times d / 2^62 (Schwartz 1980, Zippel 1979). Therefore, sums and
+// products have a constant cost, and `s0 * (s1 + 2)` equals `2 * s0 + s1 * s0`. An expression that
+// is not a polynomial (a floor division, a maximum, a datum) is treated as a separate symbol. The
+// name of this symbol is a hash of the expression. Two plain 64-bit integers have the same stored
+// value only if they are equal.
 class SymInt {
  public:
   SymInt() : SymInt(0) {}
-  SymInt(int64_t value)  // NOLINT(google-explicit-constructor): every integer is one
+  SymInt(int64_t value)  // NOLINT(google-explicit-constructor): every integer is a SymInt
       : first_(residue(value, kFirstPrime)), second_(residue(value, kSecondPrime)), value_(value), is_static_(true) {}
-  // The symbol named by the hash `name`, which hashes a symbol's name, an expression, or the origin
-  // of a datum.
+  // Returns the symbol with the name `name`. `name` is a hash of a symbol's name, of an expression,
+  // or of the origin of a datum.
   static SymInt symbol(const Hash128& name);
 
   bool is_static() const { return is_static_; }
-  // The number, if it is known: always for results of numbers alone that stayed within 64 bits.
+  // Returns the number if is_static() holds. A result of operations on plain numbers is static if
+  // every step stays within 64 bits.
   int64_t value() const { return value_; }
   bool is(int64_t number) const { return is_static_ && value_ == number; }
 
-  // A key that equal integers share, symbolic or not.
+  // A key that is the same for equal integers, symbolic or plain.
   Hash128 key() const { return {first_, second_}; }
 
   friend SymInt operator+(const SymInt& a, const SymInt& b);
@@ -53,24 +55,24 @@ class SymInt {
   static uint64_t far_residue(int64_t value, uint64_t prime);
 
   uint64_t first_ = 0;   // modulo kFirstPrime
-  uint64_t second_ = 0;  // modulo kSecondPrime: no two integers of 64 bits agree in both
+  uint64_t second_ = 0;  // modulo kSecondPrime; no two 64-bit integers have the same two residues
   int64_t value_ = 0;
   bool is_static_ = false;
 };
 
-// The symbol of that name, in any module.
+// Returns the symbol with this name. Symbols of different modules with the same name are equal.
 SymInt symbol_named(std::string_view name);
 
-// The integer of one expression of the module. O(n log n) for its n subexpressions.
+// Returns the integer of one expression of the module. O(n log n) for n subexpressions.
 SymInt sym_int_of(const Module& module, ExprId id);
 
-// The integers of one module's expressions, each computed once. Symbols are identified by name, so
-// two modules can be compared. Follows the module as expressions are added.
+// The integers of one module's expressions. Each integer is computed once. Symbols are identified
+// by name, so two modules can be compared. Expressions may be added to the module later.
 class SymInts {
  public:
   explicit SymInts(const Module& module) : module_(&module) {}
 
-  // Amortised over all calls: O(expressions not queried before).
+  // O(expressions that were not queried before), amortised over all calls.
   SymInt of(ExprId id);
   SymInt of(const Dim& dim) { return dim.is_static() ? SymInt(dim.value) : of(dim.expr); }
 

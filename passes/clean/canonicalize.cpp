@@ -175,18 +175,18 @@ class Planner {
     if (reads_outdated(view)) {
       result_.remark(
           graph_, view, "changed-in-place",
-          "equal to '%" + text(base) + "' only by a size or stride that was read after an in-place op changed it");
+          "equal to '%" + text(base) + "' only because of a size or stride that was read after an in-place change");
       return;
     }
-    if (doubtful_.get(base) && relies_on_strides(view, base)) {
+    if ((doubtful_.get(base) || lacks_elements(base)) && relies_on_strides(view, base)) {
       result_.remark(
           graph_, view, "unsure-strides",
-          "equal to '%" + text(base) + "' by recorded strides, which an operator before it does not promise");
+          "equal to '%" + text(base) + "' by recorded strides, but an earlier operator does not guarantee them");
       return;
     }
     if (is_held(graph_, view)) {
       result_.remark(graph_, view, "ordered",
-                     "equal to '%" + text(base) + "', but a control dependency or event pins it");
+                     "equal to '%" + text(base) + "', but a control dependency or event pins this view");
     } else if (are_decided_apart(graph_, phases_, view, base) || passes_marked(view, base) ||
                !saves_.are_kept(view, base, MergedSaves::Tags::kDropped)) {
       result_.remark(graph_, view, "saved-view",
@@ -197,11 +197,13 @@ class Planner {
     } else if (stops_gradients(view, base)) {
       result_.remark(
           graph_, view, "stops-gradients",
-          "equal to '%" + text(base) + "', but gradients would flow through it: autograd may run through this graph");
+          "equal to '%" + text(base) + "', but gradients would then flow, as autograd may run through this graph");
     } else if (is_needed_by_caller(view, base)) {
-      result_.remark(graph_, view, "returned-alias", "equal to '%" + text(base) + "', but the caller gets both");
+      result_.remark(graph_, view, "returned-alias",
+                     "equal to '%" + text(base) + "', but the caller gets both tensors");
     } else if (operands_.has_both(view, base)) {
-      result_.remark(graph_, view, "given-both", "equal to '%" + text(base) + "', but an op that writes gets both");
+      result_.remark(graph_, view, "given-both",
+                     "equal to '%" + text(base) + "', but an op that writes gets both tensors");
     } else {
       join(view, base);
       operands_.replace(view, base);
@@ -268,6 +270,14 @@ class Planner {
       link = first_argument(graph_, link);
     }
     return false;
+  }
+
+  // True for a tensor without elements. Kernels may give its views other strides than fake tensors.
+  bool lacks_elements(NodeId node) const {
+    const Tensor* tensor = single_tensor(graph_, node);
+    if (tensor == nullptr || !tensor->sizes.is_valid()) return false;
+    const std::vector<Dim>& sizes = graph_.module().dims(tensor->sizes);
+    return std::any_of(sizes.begin(), sizes.end(), [](const Dim& size) { return size.is_static() && size.value == 0; });
   }
 
   // Whether the result of the view, or of one between it and the base, depends on the base's
@@ -438,7 +448,8 @@ void name_reshapes(Graph& graph, PassResult& result) {
   for (const NodeId node : graph.nodes()) {
     if (!graph[node].is_call() || !contains(kReshapes, graph.op(node).name)) continue;
     if (graph[node].kwargs.count != 0) {
-      result.remark(graph, node, "by-keyword", "remains a view: reshape names this keyword argument differently");
+      result.remark(graph, node, "by-keyword",
+                    "not turned into a reshape, because reshape has another name for this keyword argument");
       continue;
     }
     graph[node].target = graph.module().target(kReshape);
