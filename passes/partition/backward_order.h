@@ -7,13 +7,18 @@
 namespace fxopt {
 
 // Puts a backward graph into the order in which autograd runs it (PyTorch's
-// reordering_to_mimic_autograd_engine). Nodes from the first consumer of a tangent on keep their
-// order. Each earlier node moves directly before the first node that depends on it, by value or
-// otherwise. Earlier writes come first, as in PyTorch. So do earlier nodes that nothing depends on,
-// which PyTorch drops. A graph without a consumer of a tangent stays unchanged. With `keeps_lower`,
-// a graph also stays unchanged if that gives the lower ideal peak, with inputs freed after their
-// last consumer. Counter: reordered (nodes with another predecessor than before). O(nodes log nodes
-// + dependences).
+// reordering_to_mimic_autograd_engine). The first consumer of a tangent and all nodes after it keep
+// their order. Each earlier node moves directly before the first node that depends on it, by value
+// or otherwise. Two kinds of earlier nodes come first instead. The first kind is writes, as in
+// PyTorch. The second kind is nodes that no other node depends on. PyTorch drops nodes of the
+// second kind.
+//
+// A graph without a consumer of a tangent stays unchanged. If `keeps_lower` is true, a graph also
+// stays unchanged if its present order has the lower ideal peak. The measurement assumes that
+// inputs are freed after their last consumer.
+//
+// Counter: reordered (nodes that now follow a different node). Complexity: O(nodes log nodes +
+// dependences).
 void order_backward(Graph& backward, Facts& facts, bool keeps_lower, PassResult& result);
 
 }  // namespace fxopt

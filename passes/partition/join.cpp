@@ -221,9 +221,10 @@ Result<PassResult> join_pair(Module& module, const JoinOptions& /*options*/, Pas
   const Result<Step> step = find_step(module);
   if (!step.ok()) return step.error();
   if (!is_pair(module, *step)) {
-    return refused(module.main(), NodeId(),
-                   "the step of this module is not one run of a forward and one of a backward graph",
-                   "give both: fxopt opt FORWARD BACKWARD --step --passes join");
+    return refused(
+        module.main(), NodeId(),
+        "the step of this module does not consist of one forward graph and one backward graph, each run once",
+        "name both files: fxopt opt FORWARD BACKWARD --step --passes join");
   }
   const Graph& forward = module.graph(step->runs[0].graph);
   const std::vector<NodeId> given = taken(*step);
@@ -231,15 +232,15 @@ Result<PassResult> join_pair(Module& module, const JoinOptions& /*options*/, Pas
   if (late.is_valid()) {
     return refused(forward, late,
                    "backward reads '%" + std::string(forward.name_of(late)) +
-                       "' after the runtime gave that input its new value, but a joint graph would read it before",
+                       "' after the runtime updated this input, but a joint graph would read it before the update",
                    "let forward save a copy (aten.clone.default)");
   }
   const Graph& backward = module.graph(step->runs[1].graph);
   if (const NodeId twin = find_twin(forward, backward, *step, given); twin.is_valid()) {
     return refused(backward, twin,
                    "'%" + std::string(backward.name_of(twin)) +
-                       "' names two different inputs, one in each graph, and inputs are matched by name",
-                   "rename one of the two");
+                       "' is the name of two different inputs, one in each graph, but inputs are matched by name",
+                   "rename one of these inputs");
   }
   Joiner(module, *step, given, result).run();
   return result;

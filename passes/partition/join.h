@@ -11,17 +11,24 @@ struct JoinOptions {
   static void visit(Self& /*self*/, Field&& /*field*/) {}
 };
 
-// Joins a forward and a backward graph, from any partitioner, into one joint graph: the inverse of
-// partition. Inputs are those of forward, then those of backward that forward does not save for it
-// (tangents). Outputs are forward's without its saved values, then backward's. Calls of backward
-// are marked backward, as nothing else identifies those that recompute forward values. Calls of
-// forward are marked if they would otherwise count as backward. If the module is already a joint
-// graph, the pass only remarks `joined`.
+// Joins a forward and a backward graph, from any partitioner, into one joint graph. This is the
+// inverse of partition. If the module is already a joint graph, the pass only writes the remark
+// `joined`.
 //
-// Counters: bound (inputs of backward), phase-marks, graphs. Errors: kBadStep of find_step().
-// kUnsupportedGraph if the step is not one run of a forward and one of a backward graph, if
-// backward reads an input after the runtime gave it a new value, or if an input that forward does
-// not give has the name of a forward input. O(nodes + edges).
+// The inputs of forward come first, then the inputs of backward that are not values of forward
+// (tangents). The outputs of forward without its saved values come first, then the outputs of
+// backward. Calls of backward are marked backward, because nothing else identifies the calls that
+// recompute forward values. A call of forward is marked forward if fxopt would otherwise treat the
+// call as backward.
+//
+// Counters: bound (inputs of backward that are values of forward), phase-marks, graphs.
+//
+// Errors: kBadStep of find_step(), or kUnsupportedGraph if
+// - the step is not one run of a forward graph and one run of a backward graph,
+// - backward reads an input after the runtime gave it a new value, or
+// - an input of backward has the name of a forward input, but is not a value of forward.
+//
+// Complexity: O(nodes + edges).
 Result<PassResult> join_pair(Module& module, const JoinOptions& options, PassContext& context);
 
 }  // namespace fxopt

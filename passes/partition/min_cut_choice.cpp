@@ -13,6 +13,7 @@
 // graph. So remat blocks no more than that.
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "core/saturate.h"
@@ -36,10 +37,12 @@ class MinCutChooser {
         storages_(facts.storages()),
         repeats_(graph, phases_, storages_),
         values_(symbol_values(graph.module(), context.measure.memory.symbols)),
+        assumed_(sizes_of_symbols(graph.module(), context.measure.memory.symbols)),
         decisions_(decide_tags(graph, phases_, storages_, effects_, TagRules::kFxopt)),
         network_(graph) {}
 
-  Result<Choice> run() {
+  // `other`: null, or the choice of another partitioner.
+  Result<Choice> run(const Choice* other) {
     keep_parts_of_kept();
     for (const NodeId node : graph_.nodes()) {
       if (graph_[node].kind == NodeKind::kOutput) continue;
@@ -47,8 +50,10 @@ class MinCutChooser {
     }
     Result<SaveNetwork::Cut> cut = network_.solve();
     if (!cut.ok()) return std::move(cut).error();
-    lower_peak(*cut);
+    const StepMemory memory(graph_, phases_, storages_, [this](BufferId id) { return bytes_of(id); });
+    const int64_t peak = lower_peak(memory, *cut);
     choice_.cost = cut->cost;
+    if (other != nullptr) consider(*other, memory, peak, *cut);
     for (const NodeId node : graph_.nodes()) {
       if (may_choose(node)) decisions_.of[node] = {Tag::kNone, cut->is_after[node], TagRule::kCut};
     }
@@ -68,22 +73,80 @@ class MinCutChooser {
 
   // A copy that is live at the peak frees nothing there, and its own operands are live too. So such
   // values are saved instead, those with long lives first, as long as that lowers the peak.
-  void lower_peak(SaveNetwork::Cut& best) {
+  // Returns the peak of `best`.
+  int64_t lower_peak(const StepMemory& memory, SaveNetwork::Cut& best) {
     constexpr int kRounds = 8, kPatience = 3;
     constexpr uint32_t kShare = 16;  // divisor of the length of backward
     constexpr int64_t kGain = 128;   // divisor of the peak: the gain that is worth saving more
-    const StepMemory memory(graph_, phases_, storages_, [this](BufferId id) { return bytes_of(id); });
     StepMemory::Profile least = memory.profile(again(best)), found = least;
     for (int round = 0, in_vain = 0; round < kRounds && in_vain < kPatience; ++round) {
-      if (!forbid_copies(found, memory.num_places_of_backward() / kShare) && !forbid_copies(found, 0)) return;
+      if (!forbid_copies(found, memory.num_places_of_backward() / kShare) && !forbid_copies(found, 0)) break;
       Result<SaveNetwork::Cut> cut = network_.solve();
-      if (!cut.ok()) return;
+      if (!cut.ok()) break;
       found = memory.profile(again(*cut));
       ++in_vain;
       if (found.peak >= least.peak - least.peak / kGain) continue;
       in_vain = 0;
       least = found;
       best = std::move(*cut);
+    }
+    return least.peak;
+  }
+
+  // Takes the other choice, as far as it is legal here, if its peak is lower, or equal with fewer
+  // saved bytes.
+  void consider(const Choice& other, const StepMemory& memory, int64_t peak, SaveNetwork::Cut& best) {
+    SaveNetwork::Cut cut = best;
+    for (const NodeId node : graph_.nodes()) {
+      if (!may_choose(node)) continue;
+      cut.is_after[node] = can_repeat_.get(node) && other.decisions.of.get(node).recompute;
+      const NodeId whole = outermost_of(node);  // a part is recomputed with its call
+      if (!whole.is_valid() || !graph_[whole].is_call() || phases_.is_backward(whole)) continue;
+      const bool is_again = may_choose(whole) ? cut.is_after[whole] : is_tagged_again(whole);
+      cut.is_after[node] = cut.is_after[node] && is_again;
+    }
+    const std::optional<int64_t> saved = saved_bytes(again(cut)), saved_before = saved_bytes(again(best));
+    if (!saved.has_value()) return;
+    const int64_t found = memory.profile(again(cut)).peak;
+    const bool is_smaller = found < peak || (found == peak && saved_before.has_value() && *saved < *saved_before);
+    if (!is_smaller) return;
+    best = std::move(cut);
+    choice_.cost = *saved;
+  }
+
+  // The bytes of the forward values that backward or a recomputed value reads. Nothing if such a
+  // value cannot be saved.
+  std::optional<int64_t> saved_bytes(const IdMap<NodeId, bool>& is_again) {
+    std::set<BufferId> saved;
+    int64_t sum = 0;
+    for (const NodeId node : graph_.nodes()) {
+      if (!graph_[node].is_call() || phases_.is_backward(node) || is_again.get(node)) continue;
+      const std::vector<NodeId> users = graph_.users(node);
+      const bool is_read = std::any_of(users.begin(), users.end(), [&](NodeId user) {
+        return graph_[user].is_call() && (phases_.is_backward(user) || is_again.get(user));
+      });
+      if (!is_read) continue;
+      if (is_whole(node)) return std::nullopt;
+      for (const BufferId id : storages_.buffers(node)) {
+        if (id.is_valid() && !storages_.is_external(id) && saved.insert(id).second) {
+          sum = saturating_add(sum, bytes_of(id));
+        }
+      }
+    }
+    return sum;
+  }
+
+  // True for a value of several parts, which are saved one by one.
+  bool is_whole(NodeId node) const {
+    switch (graph_.value(node).kind) {
+      case ValueKind::kTensor:
+      case ValueKind::kOpaque:
+      case ValueKind::kAbsent:
+      case ValueKind::kSymbolic:
+      case ValueKind::kScalar:
+        return false;
+      default:
+        return true;
     }
   }
 
@@ -103,10 +166,13 @@ class MinCutChooser {
   IdMap<NodeId, bool> again(const SaveNetwork::Cut& cut) const {
     IdMap<NodeId, bool> is_again(graph_.num_ids(), false);
     for (const NodeId node : graph_.nodes()) {
-      is_again[node] = may_choose(node) ? cut.is_after[node] : decisions_.of.get(node).recompute;
+      is_again[node] = may_choose(node) ? cut.is_after[node] : is_tagged_again(node);
     }
     return is_again;
   }
+
+  // True if a tag asks for a copy, and the call can be repeated.
+  bool is_tagged_again(NodeId node) const { return decisions_.of.get(node).recompute && can_repeat_.get(node); }
 
   // Adds a forward value. A recompute tag is carried out if backward needs the value. If it cannot
   // be carried out, remat reports its error or remark.
@@ -158,7 +224,15 @@ class MinCutChooser {
       if (!whole.is_valid() || !graph_[whole].is_call() || phases_.is_backward(whole)) continue;
       TagDecision& part = decisions_.of[node];
       const TagDecision& decision = decisions_.of.get(whole);
-      const bool is_kept = is_told(decision) ? !decision.recompute : !is_cheap(whole) || !is_repeatable(whole);
+      // A call that is tagged for recompute is kept if memory forbids that. If the call itself cannot
+      // be repeated, its tag is an error.
+      const TagRule forbids = repeats_.obstacle(whole, graph_.output());
+      if (is_told(decision) && decision.recompute && forbids != TagRule::kNone) {
+        decisions_.of[whole].recompute = false;
+        decisions_.of[whole].rule = forbids;
+      }
+      const bool is_kept =
+          is_told(decision) ? !decisions_.of.get(whole).recompute : !is_cheap(whole) || !is_repeatable(whole);
       if (!part.recompute || !is_kept) continue;
       part.recompute = false;
       part.rule = TagRule::kInherited;
@@ -210,8 +284,7 @@ class MinCutChooser {
       if (!storages_.is_external(id)) bytes = saturating_add(bytes, bytes_of(id));
     }
     if (can_repeat_.get(node) && can_have && is_on_others) return SaveNetwork::kNever;
-    const bool is_whole = kind != ValueKind::kTensor && kind != ValueKind::kOpaque && kind != ValueKind::kAbsent;
-    return is_whole ? SaveNetwork::kNever : bytes;
+    return is_whole(node) ? SaveNetwork::kNever : bytes;
   }
 
   int64_t bytes_of(BufferId id) {
@@ -219,11 +292,13 @@ class MinCutChooser {
     for (size_t steps = 0; source.kind == SizeKind::kLike && steps < storages_.num_buffers(); ++steps) {
       source = size_source(graph_, storages_, source.like);
     }
-    const std::optional<int64_t> bytes =
-        source.kind == SizeKind::kLike ? std::nullopt : evaluate_size(graph_.module(), source, values_);
-    if (!bytes.has_value() && !is_unknown_.get(id)) ++choice_.num_unknown;
-    if (!bytes.has_value()) is_unknown_[id] = true;
-    return bytes.value_or(0);
+    const auto bytes_with = [&](const SymbolValues& values) {
+      return source.kind == SizeKind::kLike ? std::nullopt : evaluate_size(graph_.module(), source, values);
+    };
+    if (const std::optional<int64_t> bytes = bytes_with(values_); bytes.has_value()) return *bytes;
+    if (!is_unknown_.get(id)) ++choice_.num_unknown;
+    is_unknown_[id] = true;
+    return bytes_with(assumed_).value_or(kAssumedSize);
   }
 
   const Graph& graph_;
@@ -232,6 +307,7 @@ class MinCutChooser {
   const StorageMap& storages_;
   RepeatRules repeats_;
   SymbolValues values_;
+  SymbolValues assumed_;  // values of all symbols, for storages whose size is not known
   TagDecisions decisions_;
   Choice choice_;
   SaveNetwork network_;
@@ -241,8 +317,17 @@ class MinCutChooser {
 
 }  // namespace
 
-Result<Choice> choose_min_cut(const Graph& graph, Facts& facts, const PassContext& context) {
-  return MinCutChooser(graph, facts, context).run();
+SymbolValues sizes_of_symbols(const Module& module, const SymbolValues& given) {
+  SymbolValues values = symbol_values(module, given);
+  for (const Symbol& symbol : module.symbols) {
+    const int64_t least = std::max(kAssumedSize, symbol.min.value_or(kAssumedSize));
+    values.try_emplace(symbol.name, std::min(least, symbol.max.value_or(least)));
+  }
+  return values;
+}
+
+Result<Choice> choose_min_cut(const Graph& graph, Facts& facts, const PassContext& context, const Choice* other) {
+  return MinCutChooser(graph, facts, context).run(other);
 }
 
 }  // namespace fxopt

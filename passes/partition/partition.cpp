@@ -86,7 +86,7 @@ Result<Joint> find_joint(const Module& module, PassContext& context) {
   }
   if (joint.graph.is_valid() && others > 0) {
     return refused(module.graph(joint.graph), NodeId(),
-                   "there are " + std::to_string(others) + " forward or backward graphs beside it",
+                   "the module also has forward or backward graphs (" + std::to_string(others) + ")",
                    "partition the joint graph by itself");
   }
   if (joint.graph.is_valid() && module.invocations.size() > 1) {
@@ -97,7 +97,7 @@ Result<Joint> find_joint(const Module& module, PassContext& context) {
   if (joint.graph.is_valid() || has_backward) return joint;
   const bool is_whole = module.main().kind == GraphKind::kForwardLossBackward;
   return refused(module.main(), NodeId(), "no graph of this module is joint: no input is a tangent",
-                 is_whole ? "forward, loss and backward are one graph, which is not cut; remat carries out its tags"
+                 is_whole ? "partition does not cut a graph with forward, loss and backward: use remat for tags"
                           : "trace the joint graph (aot_export_joint_with_descriptors), or give tangents their role");
 }
 
@@ -254,7 +254,7 @@ void warn_of_marks(const Graph& graph, const PartitionOptions& options, PassResu
   if (options.mode == PartitionMode::kSaveAll && !unread.empty()) {
     result.remark(graph, "marks-unread",
                   std::to_string(unread.size()) + (unread.size() == 1 ? " marked value is" : " marked values are") +
-                      " not saved, as backward does not read them, first " + quoted(graph, unread.front()));
+                      " not saved, because backward does not read them, first " + quoted(graph, unread.front()));
   }
   const std::vector<NodeId> cut = marked_nodes(graph, [](const TagVerdict& verdict) {
     return verdict.verdict == Verdict::kOverridden && verdict.rule == TagRule::kCut;
@@ -299,8 +299,8 @@ Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size
   if (!prepared.ok()) return prepared;
   PassResult& result = *prepared;
   Facts& facts = context.facts.of(graph);
-  Result<Choice> choice = is_torch ? choose_min_cut_as_torch(graph, facts, context, num_forward_outputs)
-                                   : choose_min_cut(graph, facts, context);
+  Result<Choice> choice = choose_min_cut_as_torch(graph, facts, context, num_forward_outputs);
+  if (!is_torch) choice = choose_min_cut(graph, facts, context, choice.ok() ? &*choice : nullptr);
   if (!choice.ok()) return std::move(choice).error();
   choice->decisions.copies_views = is_torch;
   move_to_forward(graph, facts, choice->into_forward, result);
@@ -310,8 +310,10 @@ Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size
   if (choice->cost.has_value()) result.note("cut", *choice->cost);
   if (choice->num_unknown > 0) {
     result.warn(graph, "unknown-sizes",
-                std::to_string(choice->num_unknown) +
-                    " storages have unknown sizes and cost nothing in the cut: give values of symbols with --symbol");
+                std::to_string(choice->num_unknown) + " storages have unknown sizes. The cut assumes " +
+                    std::to_string(kAssumedSize) +
+                    " for each symbol without a value, within the range of the symbol, and " +
+                    std::to_string(kAssumedSize) + " B for other storages: set symbols with --symbol");
   }
   return is_torch ? std::move(prepared) : with_gathers_merged(graph, true, std::move(prepared), context);
 }
@@ -364,7 +366,7 @@ std::string_view without_effect(const PartitionOptions& options) {
     return "'mark-saved' of 'partition' has no effect with mode=inference, which saves nothing";
   }
   if (is_for_inference && !options.cut) {
-    return "'cut=false' of 'partition' contradicts mode=inference, which is forward alone";
+    return "'cut=false' of 'partition' contradicts mode=inference, which keeps only forward";
   }
   if (options.compat == Compat::kTorch && (is_for_inference || options.mode == PartitionMode::kSaveAll)) {
     return "'compat=torch' of 'partition' is for mode=default and mode=min-cut";
@@ -375,41 +377,11 @@ std::string_view without_effect(const PartitionOptions& options) {
   return {};
 }
 
-}  // namespace
-
-Result<PassResult> partition(Module& module, const PartitionOptions& options, PassContext& context) {
-  const bool is_for_inference = options.mode == PartitionMode::kInference;
-  if (const std::string_view wrong = without_effect(options); !wrong.empty()) {
-    Error error = refused(module.main(), NodeId(), std::string(wrong), "leave the option out");
-    error.code = ErrorCode::kBadOptionValue;
-    return error;
-  }
-  PassResult result;
-  if (options.prefer_recompute == PreferRecompute::kSave || options.prefer_recompute == PreferRecompute::kRecompute) {
-    const bool saves = options.prefer_recompute == PreferRecompute::kSave;
-    result.warn(
-        module.main(), "earlier-spelling",
-        std::string("prefer-recompute=") + (saves ? "save is now spelled loses" : "recompute is now spelled wins"));
-  }
-  if (is_for_inference && module.main().kind == GraphKind::kInference) {
-    result.remark(module.main(), "partitioned", "nothing to do: there is no backward");
-    return result;
-  }
-  const Result<Joint> joint = find_joint(module, context);
-  if (!joint.ok()) return joint.error();
-  if (!joint->graph.is_valid()) {
-    result.remark(module.main(), "partitioned",
-                  "nothing to do: backward is a graph of its own (join makes one graph of both)");
-    return result;
-  }
-  Graph& graph = module.graph(joint->graph);
+// Decides which forward values backward recomputes, marks the saved ones and cuts the joint graph.
+Result<PassResult> partition_for_training(Module& module, GraphId joint, const PartitionOptions& options,
+                                          PassContext& context, PassResult result) {
+  Graph& graph = module.graph(joint);
   Facts& facts = context.facts.of(graph);
-  if (!joint->tangents.empty()) {
-    write_tangents(graph, joint->tangents);
-    result.count("tangents", static_cast<int64_t>(joint->tangents.size()));
-    facts.forget();
-  }
-  if (is_for_inference) return keep_forward(module, joint->graph, context, std::move(result));
   // Copies made by remat read no more than their originals, so a graph that can be cut now can be
   // cut after remat.
   Result<SplitPlan> plan = plan_split(graph, facts, SplitFor::kTraining);
@@ -433,7 +405,7 @@ Result<PassResult> partition(Module& module, const PartitionOptions& options, Pa
   warn_of_marks(graph, options, result);
   if (options.mark_saved) write_marks(graph, facts, plan->saved, result);
   if (!options.cut) return result;
-  const GraphId backward = split(module, joint->graph, *plan, result);
+  const GraphId backward = split(module, joint, *plan, result);
   context.facts.forget();
   if (orders_backward) {
     order_backward(module.graph(backward), context.facts.of(module.graph(backward)), !is_torch, result);
@@ -445,6 +417,43 @@ Result<PassResult> partition(Module& module, const PartitionOptions& options, Pa
     result.merge(std::move(*raised));
   }
   return result;
+}
+
+}  // namespace
+
+Result<PassResult> partition(Module& module, const PartitionOptions& options, PassContext& context) {
+  const bool is_for_inference = options.mode == PartitionMode::kInference;
+  if (const std::string_view wrong = without_effect(options); !wrong.empty()) {
+    Error error = refused(module.main(), NodeId(), std::string(wrong), "leave the option out");
+    error.code = ErrorCode::kBadOptionValue;
+    return error;
+  }
+  PassResult result;
+  if (options.prefer_recompute == PreferRecompute::kSave || options.prefer_recompute == PreferRecompute::kRecompute) {
+    const bool saves = options.prefer_recompute == PreferRecompute::kSave;
+    result.warn(module.main(), "earlier-spelling",
+                std::string("prefer-recompute=") + (saves ? "save is now spelled prefer-recompute=loses"
+                                                          : "recompute is now spelled prefer-recompute=wins"));
+  }
+  if (is_for_inference && module.main().kind == GraphKind::kInference) {
+    result.remark(module.main(), "partitioned", "nothing to do: there is no backward");
+    return result;
+  }
+  const Result<Joint> joint = find_joint(module, context);
+  if (!joint.ok()) return joint.error();
+  if (!joint->graph.is_valid()) {
+    result.remark(module.main(), "partitioned",
+                  "nothing to do: backward is a graph of its own (join makes one graph of both)");
+    return result;
+  }
+  if (!joint->tangents.empty()) {
+    Graph& graph = module.graph(joint->graph);
+    write_tangents(graph, joint->tangents);
+    result.count("tangents", static_cast<int64_t>(joint->tangents.size()));
+    context.facts.of(graph).forget();
+  }
+  if (is_for_inference) return keep_forward(module, joint->graph, context, std::move(result));
+  return partition_for_training(module, joint->graph, options, context, std::move(result));
 }
 
 }  // namespace fxopt

@@ -35,52 +35,65 @@ struct PartitionOptions {
     field("mode", self.mode,
           "The values that forward saves. default: everything backward reads, except values tagged for recompute "
           "(PyTorch's default_partition). min-cut: the fewest bytes that need no costly recompute. save-all: the "
-          "marked values (mark-saved); unmarked values are recomputed, except symbols and MUST_SAVE. inference: "
-          "nothing; backward is removed.");
+          "marked values (mark-saved); unmarked values are recomputed, except symbols and values tagged MUST_SAVE. "
+          "inference: nothing; backward is removed.");
     field("compat", self.compat,
-          "Which partitioner decides in modes default and min-cut: fxopt's, or PyTorch 2.15's (torch), which ignores "
-          "marks (min-cut runs dce and cse first, as PyTorch does).");
+          "Which partitioner decides in modes default and min-cut. fxopt: the partitioner of fxopt; torch: the "
+          "partitioner "
+          "of PyTorch 2.15, which ignores marks.");
     field("prefer-recompute", self.prefer_recompute,
           "For save-all: how to treat a marked value tagged PREFER_RECOMPUTE. wins: it is recomputed; loses: it is "
           "saved.");
     field("mark-saved", self.mark_saved,
-          "Mark saved values (custom.ap_must_save), so that a second compilation saves the same ones.");
+          "Mark saved values (custom.ap_must_save), so that a second compilation saves the same values.");
     field("cut", self.cut, "false: keep one joint graph, and insert the recomputed copies into its backward.");
   }
 };
 
-// Splits a joint graph into a forward and a backward graph, with the calling convention of
-// AOTAutograd:
+// Splits a joint graph into a forward and a backward graph. The two graphs have the calling
+// convention of AOTAutograd:
 //
 //   forward   (primals) -> (forward outputs, saved tensors, saved objects, saved symbols)
 //   backward  (saved symbols, saved tensors, saved objects, tangents) -> (gradients)
 //
-// Values that the tags or the minimal cut recompute are copied into backward as by remat
-// (passes/recompute/remat.h), with its counters, verdicts and errors. Forward keeps the original
-// only if forward uses it. Backward is put into autograd's order, unless its present order has the
-// lower peak (backward_order.h). With compat=torch it always gets autograd's order, except that
-// mode=default without tags keeps its order. A graph that is already partitioned stays, with the
-// remark `partitioned`.
+// The tags or the minimal cut decide which values backward recomputes. These values are copied into
+// backward in the same way as by remat (passes/recompute/remat.h), with the counters, verdicts and
+// errors of remat. Forward keeps the original of a copied value only if forward uses the original.
 //
-// inference keeps only forward, as a graph of kind inference. It removes values that forward made
-// only for backward, including collectives. All inputs of forward stay, and so do its writes, draws
-// and assertions.
+// Backward is put into the order of autograd, unless its present order has the lower peak
+// (backward_order.h). With compat=torch, backward always gets the order of autograd, with one
+// exception. With mode=default and without tags, backward keeps its order. A graph that is already
+// partitioned stays unchanged, with the remark `partitioned`.
 //
-// min-cut starts with dce and cse, as PyTorch does. min-cut, and default with compat=torch, choose
-// by choice.h. With compat=torch, min-cut moves nodes that are marked backward but depend on no
-// tangent into forward if the cut comes after them.
+// mode=inference keeps only forward, as a graph of kind inference. This mode removes the values
+// that forward computed only for backward, including collectives. All inputs, writes, draws and
+// assertions of forward stay.
 //
-// Counters: those of remat (inference: those of dce); saved (tensors and objects), saved-symbols,
-// graphs, reordered; tangents (inferred, if the file gives no roles). min-cut also has those of dce
-// and cse, and into-forward. min-cut and save-all also have gathers-merged (gathers.h), with the
-// note gathers-apart. Notes: cut (the cost of the cut: bytes; with compat=torch PyTorch's weights).
-// Warnings: unknown-sizes; for save-all marks-lost; for compat=torch marks-overridden. Remarks:
-// partitioned; for save-all marks-unread.
+// mode=min-cut starts with dce and cse, as PyTorch does. The functions of choice.h choose the saved
+// values for mode=min-cut and mode=save-all, and for mode=default with compat=torch. With
+// compat=torch, mode=min-cut moves some nodes into forward. These nodes are marked backward and
+// depend on no tangent, and the cut comes after them.
 //
-// Errors: those of remat, of plan_split() and of SaveNetwork::solve(). kUnsupportedGraph if no
-// graph, or more than one, is joint, or if the module has forward or backward graphs beside it.
-// kBadOptionValue for options that exclude each other.
-// O(nodes + edges + copies log copies), and min_cut() a bounded number of times.
+// Counters:
+// - all modes except inference: the counters of remat, saved (tensors and objects), saved-symbols,
+//   reordered
+// - inference: the counters of dce
+// - all modes: graphs, tangents (inferred tangents, if the file gives no roles)
+// - min-cut: the counters of dce and cse, into-forward
+// - min-cut and save-all: gathers-merged (gathers.h), with the note gathers-apart
+//
+// Notes: cut (the cost of the cut in bytes; with compat=torch, in PyTorch's weights). Warnings:
+// unknown-sizes, marks-lost (save-all), marks-overridden (compat=torch). Remarks: partitioned,
+// marks-unread (save-all).
+//
+// Errors: those of remat, of plan_split() and of SaveNetwork::solve(). kUnsupportedGraph also if
+// - no graph is joint, or several graphs are joint,
+// - the module also has forward or backward graphs, or
+// - the module runs its graphs several times in a step.
+//
+// kBadOptionValue if options contradict each other.
+//
+// Complexity: O(nodes + edges + copies log copies), plus a bounded number of calls of min_cut().
 Result<PassResult> partition(Module& module, const PartitionOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -8,11 +8,11 @@
 
 namespace fxopt {
 
-// The node's name as in error messages: '%mm'.
+// Returns the node's name as error messages write it: '%mm'.
 inline std::string quoted(const Graph& graph, NodeId node) { return "'%" + std::string(graph.name_of(node)) + "'"; }
 
-// kUnsupportedGraph for a graph that cannot be cut or joined, at that node; an invalid node means
-// the whole graph, and the error names its output.
+// Returns kUnsupportedGraph at `node`, for a graph that cannot be cut or joined. If `node` is
+// invalid, the error concerns the whole graph and refers to the output of the graph.
 inline Error refused(const Graph& graph, NodeId node, std::string message, std::string hint) {
   Error error{ErrorCode::kUnsupportedGraph, std::move(message), std::move(hint), {}};
   error.where.graph = graph.module().text(graph.name());

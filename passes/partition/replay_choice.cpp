@@ -29,9 +29,9 @@ std::optional<Error> check(const Graph& graph, const MarkMap& marks) {
   if (marks.without_getitem.is_valid()) {
     return refused(graph, marks.without_getitem,
                    quoted(graph, marks.without_getitem) +
-                       " carries ap_must_save for results that no getitem reads, and no other forward value "
-                       "is marked",
-                   "the marks belong to another graph: use those of this model's first compilation");
+                       " is marked (ap_must_save) for results that no getitem reads, and no other forward "
+                       "value is marked",
+                   "the marks belong to another graph: use the marks of this model's first compilation");
   }
   return refused(graph, NodeId(), "no forward value is marked (ap_must_save)",
                  "run the first partition with mark-saved=true, and keep `custom` in the trace (`fxopt help marks`)");
@@ -48,7 +48,7 @@ Result<Choice> choose_marked(const Graph& graph, Facts& facts, PreferRecompute p
   choice.num_lost = marks.num_lost;
   choice.decisions = std::move(replay.decisions);
   choice.decisions.wanted = "carries no ap_must_save";
-  choice.decisions.remedy = "mark it, or partition the first graph in a way that saves it";
+  choice.decisions.remedy = "mark this value, or partition the first graph in a way that saves this value";
   return choice;
 }
 

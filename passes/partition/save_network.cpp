@@ -31,8 +31,8 @@ Result<SaveNetwork::Cut> SaveNetwork::solve() const {
       way += std::string(way.empty() ? "" : " -> ") + quoted(graph_, node);
     }
     return refused(graph_, first, "backward needs a value that can be neither saved nor recomputed: " + way,
-                   "save the results of the call (operator.getitem), not the call; a call that draws random numbers, "
-                   "writes memory or waits is not recomputed");
+                   "save the results of the call (operator.getitem), not the call. A call that draws random numbers, "
+                   "writes memory or waits is never recomputed");
   }
   Cut cut;
   cut.cost = *found->value;

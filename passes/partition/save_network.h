@@ -9,22 +9,22 @@
 
 namespace fxopt {
 
-// The choice of saved values as a minimal cut. Each value is two vertices with an arc between them,
-// whose capacity is the cost of saving the value. Forward alone computes values before the cut;
-// backward recomputes values after it.
+// The choice of saved values as a minimal cut. Each value is two vertices with an arc between them.
+// The capacity of this arc is the cost of saving the value. Only forward computes the values before
+// the cut. Backward recomputes the values after the cut.
 //
-//   source -> in      backward must not recompute it
-//   in     -> sink    backward must compute or recompute it
-//   in     -> out     the cost of saving it
-//   out    -> in      of each of its consumers
-//   out    -> sink    backward must have it, saved or recomputed
+//   source -> in      backward must not recompute the value
+//   in     -> sink    backward must compute or recompute the value
+//   in     -> out     the cost of saving the value
+//   out    -> in      an arc to the `in` of each consumer of the value
+//   out    -> sink    backward must have the value, saved or recomputed
 //
 // The chooser decides which arcs a value gets (choice.h).
 class SaveNetwork {
  public:
   static constexpr int64_t kNever = Arc::kNoLimit;  // the cost of a value that cannot be saved
 
-  // For values of this graph, which is kept by reference.
+  // Makes a network for the values of `graph`. Keeps a reference to the graph.
   explicit SaveNetwork(const Graph& graph);
 
   void save_for(NodeId value, int64_t cost) { add(in(value), out(value), cost); }
@@ -35,11 +35,11 @@ class SaveNetwork {
 
   struct Cut {
     int64_t cost = 0;
-    IdMap<NodeId, bool> is_after;  // recomputed by backward if needed there
+    IdMap<NodeId, bool> is_after;  // backward recomputes the value if backward needs it
   };
-  // Among the cheapest choices, takes the one that saves the latest values. Errors: those of
-  // min_cut(). kUnsupportedGraph, naming the nodes on the path, if a value can be neither saved nor
-  // recomputed.
+  // Among the cheapest choices, returns the choice that saves the latest values. Errors: those of
+  // min_cut(), and kUnsupportedGraph if a value can be neither saved nor recomputed. The error
+  // kUnsupportedGraph names the nodes on the path.
   Result<Cut> solve() const;
 
  private:

@@ -91,7 +91,7 @@ class Planner {
       if (!halves_.leaves[i].is_valid() || !halves_.in_backward[halves_.leaves[i]]) continue;
       return refused(graph_, halves_.leaves[i],
                      "forward output " + std::to_string(i) + " depends on a tangent or is marked backward",
-                     "forward outputs come first, then gradients; num_forward_outputs of the graph is their number");
+                     "put forward outputs first, and set num_forward_outputs of the graph to their number");
     }
     for (size_t i = halves_.num_forward_outputs; i < halves_.leaves.size(); ++i) {
       const OutputRole role = i < graph_.outputs.size() ? graph_.outputs[i].role : OutputRole::kUnspecified;
@@ -99,7 +99,7 @@ class Planner {
       return refused(graph_, halves_.leaves[i].is_valid() ? halves_.leaves[i] : graph_.output(),
                      "output " + std::to_string(i) + " has the role " + std::string(name_of(role)) +
                          " but comes after the first gradient",
-                     "forward outputs come first; num_forward_outputs of the graph is their number");
+                     "put forward outputs first, and set num_forward_outputs of the graph to their number");
     }
     return std::nullopt;
   }
@@ -109,8 +109,8 @@ class Planner {
   std::optional<Error> check_nodes() const {
     for (const NodeId node : graph_.nodes()) {
       if (recorded_role(graph_, node) == InputRole::kSavedValue) {
-        return refused(graph_, node, quoted(graph_, node) + " is a saved value, which is no input of a joint graph",
-                       "partition the graph before it is cut");
+        return refused(graph_, node, quoted(graph_, node) + " is a saved value, and a joint graph has no such input",
+                       "give partition the joint graph, not its forward or backward half");
       }
       if (graph_[node].runs() && graph_[node].phase == Phase::kOptimizer) {
         return refused(graph_, node, quoted(graph_, node) + " belongs to the optimizer, which runs after backward",
@@ -155,8 +155,8 @@ class Planner {
       if (!is_whole) {
         return refused(graph_, graph_.output(),
                        "the parts of one tensor subclass (" + std::string(graph_.module().text(layout.type)) +
-                           ") would be in both graphs, or apart",
-                       "in AOTAutograd's joint graphs, the inputs and outputs of each half come together");
+                           ") would be split between the graphs, or would not stay together",
+                       "in AOTAutograd's joint graphs, the inputs and outputs of each half are adjacent");
       }
       plan_.layouts.push_back(place);
     }
@@ -192,7 +192,7 @@ class Planner {
     if (!node.is_valid()) return std::nullopt;
     return refused(graph_, node,
                    "backward reads " + quoted(graph_, node) +
-                       ", on the memory of an input that gets its new value when forward ends",
+                       ", which shares memory with an input that the runtime updates after forward",
                    "let backward read a copy that forward makes (aten.clone.default)");
   }
 

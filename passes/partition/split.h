@@ -10,20 +10,23 @@
 #include "ir/step/halves.h"
 #include "passes/pass/pass.h"
 
-// Cuts a joint graph in two, after a partitioner has decided what to save.
+// Cuts a joint graph into two graphs, after a partitioner has decided which values to save.
 
 namespace fxopt {
 
-// The contents of the two graphs, and the values that forward hands to backward. Planned on an
-// unchanged graph.
+// The contents of the two graphs, and the values that backward gets from forward. The plan is made
+// on the unchanged graph.
 struct SplitPlan {
   JointHalves halves;
   std::vector<NodeId> forward, backward;  // calls and attributes, in schedule order
-  // Further outputs of forward, in this order; each list is in forward's order.
-  std::vector<NodeId> saved;          // tensors, then objects that are not tensors
-  std::vector<NodeId> saved_symbols;  // those that backward reads, and those in sizes of its inputs
-  // Place of the first part of each tensor subclass, among primals, arriving inputs or the outputs
-  // of its graph.
+  // Forward returns these values after its other outputs, in this order. Tensors come first, then
+  // objects that are not tensors. Each kind is in the order of forward.
+  std::vector<NodeId> saved;
+  // The symbols that backward reads, and the symbols in the sizes of the inputs of backward. Values
+  // computed from symbols come last.
+  std::vector<NodeId> saved_symbols;
+  // The place of the first part of each tensor subclass. The place is counted among the primals,
+  // the arriving inputs, or the outputs of the graph that has the parts.
   struct LayoutPlace {
     bool is_forward = false;
     int64_t first = 0;
@@ -31,34 +34,43 @@ struct SplitPlan {
   std::vector<LayoutPlace> layouts;
 };
 
-// The graphs to make from the joint graph.
+// The graphs that are made from the joint graph.
 enum class SplitFor : uint8_t {
   kTraining,   // both halves
-  kInference,  // forward only, which saves nothing
+  kInference,  // only forward, which then saves nothing
 };
 
-// A value with several results is saved as its results. Both halves read attributes themselves.
+// Plans the cut. For a value with several results, the results are saved. If both halves read an
+// attribute, both graphs get this attribute.
 //
 // Errors: kUnsupportedGraph for
-// - a call marked forward that reads a tangent;
-// - a call of the optimizer;
-// - a forward output that depends on a tangent;
-// - a forward node that must stay after a backward node (DependenceMap::violation): a draw after a
-//   draw, a write to memory that backward reads before it;
-// - a tensor subclass with parts in both graphs;
-// - for training, a value with several results that backward reads as a whole, and an input on
-//   memory that the runtime writes in between.
+// - a call of forward that reads a value of backward
+// - a call of the optimizer
+// - an input of role saved_value
+// - a forward output that depends on a tangent
+// - a forward output that comes after the first gradient
+// - a forward node that must stay after a backward node (DependenceMap::violation), for example a
+//   draw after a draw, or a write to memory that backward reads before the write
+// - a tensor subclass whose parts are in both graphs, or do not stay together
+//
+// For training, kUnsupportedGraph also for
+// - a value with several results that backward reads as a whole
+// - a saved value that shares memory with an input, if the runtime writes to this input between the
+//   two graphs
+//
 // O(nodes + edges + dependences).
 Result<SplitPlan> plan_split(const Graph& graph, Facts& facts, SplitFor what);
 
-// Replaces `graph` by graphs `forward` and `backward`, and records their bindings as the module's
-// invocations. Nodes keep their names and uids. A saved value is an output of role saved_value, and
-// an input of that role with saved_from_output. Returns backward. Counters: saved, saved-symbols,
-// graphs. O(nodes + edges).
+// Replaces `graph` by the graphs `forward` and `backward`, and returns backward. Records the
+// bindings of the two graphs as the module's invocations. Nodes keep their names and uids. A saved
+// value is an output of forward with the role saved_value. The same value is an input of backward
+// with this role and with saved_from_output. Counters: saved, saved-symbols, graphs. O(nodes +
+// edges).
 GraphId split(Module& module, GraphId graph, const SplitPlan& plan, PassResult& result);
 
-// Replaces `graph` by a graph `forward` of kind inference: all of forward, including the parts that
-// served only the removed backward. Counters: graphs. O(nodes + edges).
+// Replaces `graph` by a graph `forward` of kind inference, and returns that graph. The new graph
+// contains all of forward, including the nodes whose values only the removed backward needed.
+// Counters: graphs. O(nodes + edges).
 GraphId extract_forward(Module& module, GraphId graph, const SplitPlan& plan, PassResult& result);
 
 }  // namespace fxopt

@@ -31,15 +31,14 @@ StepMemory::StepMemory(const Graph& graph, const PhaseMap& phases, const Storage
   }
 }
 
-StepMemory::Profile StepMemory::profile(const IdMap<NodeId, bool>& is_again) const {
-  Profile profile;
+StepMemory::LastUses StepMemory::place_copies(const IdMap<NodeId, bool>& is_again, std::vector<Copy>& copies) const {
   IdMap<NodeId, uint32_t> copied(graph_.num_ids(), kNever);  // place of the copy
-  // By storage: the last reader of the original or of a backward result; that of the copy.
-  IdMap<BufferId, uint32_t> last(storages_.num_buffers(), kNever), last_of_copy(storages_.num_buffers(), kNever);
+  LastUses last{IdMap<BufferId, uint32_t>(storages_.num_buffers(), kNever),
+                IdMap<BufferId, uint32_t>(storages_.num_buffers(), kNever)};
   const auto read = [&](NodeId value, uint32_t place) {
     for (const BufferId id : storages_.buffers(value)) {
       if (!id.is_valid()) continue;
-      (copied.get(storages_.buffer(id).producer) == kNever ? last : last_of_copy)[id] = place;
+      (copied.get(storages_.buffer(id).producer) == kNever ? last.of_value : last.of_copy)[id] = place;
     }
   };
   std::vector<NodeId> pending, made;
@@ -58,16 +57,19 @@ StepMemory::Profile StepMemory::profile(const IdMap<NodeId, bool>& is_again) con
       graph_.for_each_input(node, [&pending](NodeId input) { pending.push_back(input); });
     }
     for (const NodeId node : made) {
-      profile.copies.push_back({node, place, place, 0});
+      copies.push_back({node, place, place, 0});
       graph_.for_each_input(node, [&](NodeId input) { read(input, place); });
       read(node, place);
     }
     graph_.for_each_input(consumer, [&](NodeId input) { read(input, place); });
     read(consumer, place);
   }
-  if (order_.empty()) return profile;
+  if (order_.empty()) return last;
   for (const NodeId leaf : returned_) read(leaf, static_cast<uint32_t>(order_.size()) - 1);
+  return last;
+}
 
+std::vector<int64_t> StepMemory::live_changes(const LastUses& last, std::vector<Copy>& copies) const {
   std::vector<int64_t> change(order_.size() + 1, 0);
   const auto live = [&](uint32_t first, uint32_t until, int64_t bytes) {
     change[first] += bytes;
@@ -77,16 +79,25 @@ StepMemory::Profile StepMemory::profile(const IdMap<NodeId, bool>& is_again) con
   for (uint32_t place = 0; place < order_.size(); ++place) place_of[order_[place]] = place;
   for (size_t i = 0; i < storages_.num_buffers(); ++i) {
     const BufferId id(i);
-    if (last.get(id) != kNever) live(place_of.get(storages_.buffer(id).producer), last.get(id), bytes_.get(id));
+    if (last.of_value.get(id) == kNever) continue;
+    live(place_of.get(storages_.buffer(id).producer), last.of_value.get(id), bytes_.get(id));
   }
-  for (Copy& copy : profile.copies) {
+  for (Copy& copy : copies) {
     for (const BufferId id : storages_.buffers(copy.node)) {
       if (!id.is_valid() || storages_.buffer(id).producer != copy.node) continue;
-      copy.last = std::max(copy.last, last_of_copy.get(id));
+      copy.last = std::max(copy.last, last.of_copy.get(id));
       copy.bytes = saturating_add(copy.bytes, bytes_.get(id));
-      live(copy.first, last_of_copy.get(id), bytes_.get(id));
+      live(copy.first, last.of_copy.get(id), bytes_.get(id));
     }
   }
+  return change;
+}
+
+StepMemory::Profile StepMemory::profile(const IdMap<NodeId, bool>& is_again) const {
+  Profile profile;
+  const LastUses last = place_copies(is_again, profile.copies);
+  if (order_.empty()) return profile;
+  const std::vector<int64_t> change = live_changes(last, profile.copies);
   int64_t now = 0;
   for (uint32_t place = 0; place < order_.size(); ++place) {
     now += change[place];

@@ -10,35 +10,47 @@
 
 namespace fxopt {
 
-// Live memory while forward and then backward run, if backward recomputes some forward values
-// directly before the first node that needs them. Counts bytes of results and of copies, each until
-// its last consumer. Leaves out the caller's memory.
+// The live memory of a step, while forward and then backward run. Backward recomputes some forward
+// values, each directly before the first node that needs it. The bytes of a result or copy are live
+// until its last consumer. The memory of the caller is not included.
 class StepMemory {
  public:
-  // `bytes_of` a storage is called once per storage. Keeps references to the arguments.
+  // Calls `bytes_of` once for each storage. Keeps references to the other arguments.
   StepMemory(const Graph& graph, const PhaseMap& phases, const StorageMap& storages,
              const std::function<int64_t(BufferId)>& bytes_of);
 
   struct Copy {
-    NodeId node;                   // the recomputed node
-    uint32_t first = 0, last = 0;  // places in the step between which its storages are live
+    NodeId node;  // the recomputed node
+    // The first and the last place in the step at which the storages of the copy are live.
+    uint32_t first = 0, last = 0;
     int64_t bytes = 0;
   };
   struct Profile {
     int64_t peak = 0;
-    uint32_t place = 0;        // in the step, at which the peak is first reached
-    std::vector<Copy> copies;  // in the order of their creation
+    // The place in the step at which the peak is first reached.
+    uint32_t place = 0;
+    std::vector<Copy> copies;  // ordered by `first`
   };
   uint32_t num_places_of_backward() const { return static_cast<uint32_t>(order_.size()) - first_of_backward_; }
   // Profiles a step whose backward recomputes the forward values in `is_again`. O(nodes + edges).
   Profile profile(const IdMap<NodeId, bool>& is_again) const;
 
  private:
+  // For each storage, the place of its last consumer. The map `of_value` is for storages of
+  // originals and of results of backward. The map `of_copy` is for storages of copies.
+  struct LastUses {
+    IdMap<BufferId, uint32_t> of_value, of_copy;
+  };
+  LastUses place_copies(const IdMap<NodeId, bool>& is_again, std::vector<Copy>& copies) const;
+  // Returns the change of live bytes at each place, with one more element at the end. Fills in
+  // `last` and `bytes` of the copies.
+  std::vector<int64_t> live_changes(const LastUses& last, std::vector<Copy>& copies) const;
+
   const Graph& graph_;
   const PhaseMap& phases_;
   const StorageMap& storages_;
   IdMap<BufferId, int64_t> bytes_;
-  std::vector<NodeId> order_;  // calls of forward, then of backward
+  std::vector<NodeId> order_;  // the calls of forward, then the calls of backward
   uint32_t first_of_backward_ = 0;
   std::vector<NodeId> returned_;
 };

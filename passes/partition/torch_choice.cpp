@@ -116,18 +116,6 @@ class TorchChooser {
     return found;
   }
 
-  // optimization_hint(fallback=4096): a symbol without a value counts as 4096, clamped to its
-  // range.
-  static SymbolValues sizes_of_symbols(const Module& module, const SymbolValues& given) {
-    SymbolValues values = symbol_values(module, given);
-    for (const Symbol& symbol : module.symbols) {
-      int64_t value = 4096;
-      value = std::min(std::max(value, symbol.min.value_or(value)), symbol.max.value_or(value));
-      values.try_emplace(symbol.name, value);
-    }
-    return values;
-  }
-
   // -- predicates of the original
 
   bool is_fusible_op(NodeId node) const {

@@ -13,48 +13,52 @@
 
 namespace fxopt {
 
-// Builds a graph from nodes of other graphs of its module, with everything they carry: arguments,
-// values, metadata, tags, verdicts, origins, and control dependencies on nodes that come along.
-// Drops a control dependency on a node that stays behind, as the graphs run one after the other.
-// Takes time proportional to the copied data.
+// Builds a graph from nodes of other graphs of its module. A node is copied with all its data:
+// arguments, value, metadata, tag, verdict and origins. A control dependency is copied if its
+// target is in the new graph. Other control dependencies are dropped, as the graphs run one after
+// the other. Takes time proportional to the copied data.
 class Transplant {
  public:
-  // Adds a graph to the module, last in order, named `name` if that is free. Its description (class
-  // name, metadata) is that of `from`, whose nodes come first. It omits torch.fx's calling
-  // convention (in_spec, out_spec, code generator).
+  // Adds a graph to the module, as its last graph. The graph is named `name`. If that name is in
+  // use, a number is appended. The description of the graph (class name, metadata) is copied from
+  // `from`, which is also the first source graph. torch.fx's calling convention (in_spec, out_spec,
+  // code generator) is left out.
   Transplant(Module& module, std::string_view name, GraphKind kind, const Graph& from);
 
   Graph& graph() { return graph_; }
-  // Takes nodes from this graph from here on. Keeps the mapping of nodes from earlier source
-  // graphs.
+  // Makes `from` the current source graph. Keeps the mapping of nodes from earlier source graphs.
   void take_from(const Graph& from);
-  // The node's counterpart in the new graph; invalid if none exists.
+  // Returns the node's counterpart in the new graph. The result is invalid if no counterpart
+  // exists.
   NodeId mapped(NodeId node) const { return mapped_.get(node); }
-  // Adds the attributes of the source graph that no node has named so far, so that none is lost.
+  // Adds the attributes of the source graph that the new graph does not have yet, so that no
+  // attribute is lost.
   void take_unread_attributes();
-  // Maps `node` to `as`, a node of the new graph, from here on, and likewise its recorded storages.
+  // Maps `node` to `as`, a node of the new graph, for all nodes that are added later. Maps the
+  // recorded storages of `node` to the storages of `as` in the same way.
   void bind(NodeId node, NodeId as);
 
-  // Moves the node. It keeps its uid, and its name if that is free. Backward nodes become forward
-  // in a graph of kind forward or inference.
+  // Moves the node. The node keeps its uid. It also keeps its name if that name is free in the new
+  // graph. In a graph of kind forward or inference, a backward node becomes a forward node.
   NodeId move(NodeId node);
   // Adds another copy of the node, named after `base`.
   NodeId copy(NodeId node, std::string_view base);
-  // Moves a get_attr, or returns an existing node that reads the same attribute.
+  // Moves a get_attr. If a node of the new graph already reads the same attribute, returns that
+  // node instead.
   NodeId read_attribute(NodeId node);
-  // Adds an input for the node, whose value another graph returns as output `output`.
+  // Adds an input for the node. Another graph returns the node's value as output number `output`.
   void receive(NodeId node, size_t output);
 
-  // Append the next leaf of the output. return_leaf() takes a leaf of the source graph's output,
-  // with its spec and its element of metadata that has one element per leaf. return_saved() takes a
-  // saved value.
+  // These functions append the next leaf of the output. return_leaf() takes a leaf of the source
+  // graph's output with its spec. If an entry of the metadata has one element per leaf,
+  // return_leaf() also copies the element of the leaf. return_saved() takes a saved value.
   size_t num_leaves() const { return from_leaves_.size(); }
   void return_leaf(size_t leaf);
   void return_saved(NodeId node);
-  // Adds the output, after the last leaf: a flat list or tuple, like the outermost one of the
-  // source graph. Without `keeps_specs` the leaves get no specs. References in specs to other
-  // inputs and outputs (alias_of_input, `of`) then point into the new graph; those into another
-  // graph are dropped.
+  // Adds the output. Call it after the last leaf. The output is a flat list or tuple, like the
+  // outermost container of the source graph's output. If `keeps_specs` is false, the leaves get no
+  // specs. Otherwise the references of the specs to other inputs and outputs (alias_of_input, `of`)
+  // point into the new graph. References into other graphs are dropped.
   void finish(bool keeps_specs);
 
  private:
@@ -69,46 +73,49 @@ class Transplant {
 
   Graph& graph_;
   const Graph* from_ = nullptr;
-  // For the current source graph, and for earlier ones:
+  // Maps from a source graph to the new graph. `mapped_` and `paths_` are for the current source
+  // graph. `known_` is for earlier source graphs.
   struct Known {
     IdMap<NodeId, NodeId> mapped;
-    HashMap<StringId, StringId> paths;  // by old path: the paths of attributes in the new graph
+    HashMap<StringId, StringId> paths;  // from old path to path in the new graph
   };
   IdMap<NodeId, NodeId> mapped_;
   HashMap<StringId, StringId> paths_;
   std::map<const Graph*, Known> known_;
-  HashMap<StorageId, StorageId> storages_;  // recorded storages that change in the new graph
+  HashMap<StorageId, StorageId> storages_;  // the recorded storages that change in the new graph
   struct LeafEntries {
     StringId key;
-    std::vector<Arg> elements;  // in the pool of the new graph; none for leaves without an element
+    // The elements, in the pool of the new graph. A leaf without an element has `none`.
+    std::vector<Arg> elements;
   };
-  // A reference of a spec to another place of its graph, as it is in the new graph: see finish().
+  // A reference in a spec to another input or output of the same graph, as the new graph needs it:
+  // see finish().
   struct InputAlias {
     NodeId input;     // the input with the spec
-    NodeId other;     // invalid: not in the new graph
-    NodeId original;  // a node of `from_`; invalid once `other` is known
+    NodeId other;     // invalid if that node is not in the new graph
+    NodeId original;  // a node of `from_`; invalid as soon as `other` is known
   };
   struct OutputAlias {
     size_t leaf = 0;       // the leaf with the spec
-    NodeId input;          // invalid: aliases no input
-    int64_t leaf_of = -1;  // an output of `from`; negative: aliases no output
+    NodeId input;          // invalid if the leaf aliases no input
+    int64_t leaf_of = -1;  // an output of `from`; negative if the leaf aliases no output
     const Graph* from = nullptr;
   };
   std::vector<Arg> from_leaves_, leaves_;
   std::vector<LeafEntries> from_entries_, entries_;
   std::vector<OutputSpec> specs_;
-  HashMap<StringId, size_t> entry_places_;  // among entries_, by key
+  HashMap<StringId, size_t> entry_places_;  // by key: the index in `entries_`
   std::vector<NodeId> from_inputs_;         // placeholders of `from_`
   std::vector<InputAlias> input_aliases_;
   std::vector<OutputAlias> output_aliases_;
-  std::map<std::pair<const Graph*, int64_t>, int64_t> leaf_places_;  // leaves passed to return_leaf()
+  std::map<std::pair<const Graph*, int64_t>, int64_t> leaf_places_;  // the leaves passed to return_leaf()
   HashMap<StringId, const Attribute*> attributes_;                   // attributes of `from_`, by path
   HashMap<StringId, size_t> placed_;                                 // attributes of the new graph, by path
-  HashMap<StringId, NodeId> read_;                                   // the first node that reads each
+  HashMap<StringId, NodeId> read_;                                   // by path: the first node that reads the attribute
 };
 
-// Replaces the graph `old` in origins and erased nodes by the graph that `graph_of` returns for
-// their uid: the graph that now has the node. O(nodes).
+// Renames the graph `old` in the records of origins and erased nodes. The new name is the name that
+// `graph_of` returns for the uid in the record: that graph now has the node. O(nodes).
 void rename_in_records(Module& module, StringId old, const std::function<StringId(uint64_t)>& graph_of);
 
 }  // namespace fxopt
