@@ -1,5 +1,6 @@
 #include "ir/alias/effect_map.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,26 @@ namespace {
 
 bool runs_subgraphs(const Graph& graph, NodeId node) { return graph[node].is_call() && graph.op(node).has_subgraphs; }
 
+// The effects of an operator that only the file describes; kUndescribed if its schema is missing.
+Effect described_effects(const Module& module, StringId target) {
+  const auto record = std::find_if(module.op_schemas.begin(), module.op_schemas.end(),
+                                   [target](const OpSchemaRecord& each) { return each.target == target; });
+  if (record == module.op_schemas.end()) return kUndescribed;
+  const Result<Schema> schema = parse_schema(module.text(record->schema));
+  if (!schema.ok()) return kUndescribed;
+  std::vector<std::string_view> tags;
+  for (const StringId tag : record->tags) tags.push_back(module.text(tag));
+  return describe_op(module.text(target), *schema, tags, record->pure, record->effectful).effects;
+}
+
+// A functionalized call writes clones and returns them. Whether it draws depends on arguments that
+// are not known here.
+Effect effects_on_clones(Effect effects) {
+  if (has_effect(effects, Effect::kUnknownWrites)) return effects;
+  if (has_effect(effects, Effect::kRandom)) effects = without(effects, Effect::kRandom) | Effect::kOpaque;
+  return without(effects, Effect::kMutates);
+}
+
 // The effects of the operator that the node is given to run. Only its name is known here, not its
 // arguments.
 Effect effects_of_operator(const Graph& graph, NodeId node) {
@@ -19,10 +40,12 @@ Effect effects_of_operator(const Graph& graph, NodeId node) {
   const Arg* given = call_argument(graph, node, static_cast<size_t>(op.operator_arg));
   if (given == nullptr || !given->is(ArgKind::kOp)) return kUndescribed;
   const Op* inner = find_builtin_op(graph.module().text(given->as_string()));
+  if (op.functionalizes) {
+    return effects_on_clones(inner != nullptr ? inner->effects : described_effects(graph.module(), given->as_string()));
+  }
   if (inner == nullptr) return kUndescribed;
-  Effect effects = without(inner->effects, Effect::kRandom);
-  if (!has_effect(effects, Effect::kMutates)) return effects;
-  return op.functionalizes ? without(effects, Effect::kMutates) : effects | Effect::kUnknownWrites;
+  const Effect effects = without(inner->effects, Effect::kRandom);
+  return has_effect(effects, Effect::kMutates) ? effects | Effect::kUnknownWrites : effects;
 }
 
 // `effects_of_graph(name)` returns the effects of a graph that the node runs.

@@ -10,19 +10,19 @@
 namespace fxopt {
 
 // The effects of the graphs that a module's nodes run. Each graph is examined on first use, and its
-// effects are kept. The EffectMaps of several graphs of the module may share one object. Valid
-// until a graph that nodes run changes, which passes do not do.
+// effects are kept. The EffectMaps of several graphs of one module may share one SubgraphEffects.
+// Valid until one of these graphs changes. Passes do not change these graphs.
 //
-// Graphs may be nested as deep as memory allows. O(nodes + arguments) of the examined graphs, once;
-// else O(1).
+// Graphs may be nested as deep as memory allows. The first query about a graph takes O(nodes +
+// arguments), summed over all graphs that the query examines. Later queries take O(1).
 class SubgraphEffects {
  public:
   explicit SubgraphEffects(const Module& module) : module_(&module) {}
 
-  // The combined effects of the graph's nodes. Undescribed if no graph has the name, or if it runs
-  // itself.
+  // Returns the combined effects of the graph's nodes. Returns kUndescribed if no graph has the
+  // name, or if the graph runs itself.
   Effect of(StringId name);
-  // Call after the graphs have changed.
+  // Forgets all effects. Must be called after the graphs have changed.
   void forget() { known_.clear(); }
 
  private:
@@ -32,29 +32,33 @@ class SubgraphEffects {
   Effect known(StringId name) const;
 
   const Module* module_;
-  HashMap<GraphId, Effect> known_;  // undescribed while it is being examined
+  HashMap<GraphId, Effect> known_;  // kUndescribed while the graph is being examined
 };
 
-// Whether two calls of the operator may differ in effects, by their arguments or the graphs they
-// run.
+// Whether two calls of the operator may have different effects. The effects may depend on the
+// call's arguments and on the graphs that the call runs.
 inline bool effects_depend_on_call(const Op& op) {
   return op.has(Effect::kRandom) || op.has(Effect::kMutates) || op.operator_arg >= 0 || op.has_subgraphs;
 }
 
-// The effects of each node of a graph beyond computing its outputs: those of the op table, refined
-// by the call. A random op whose probability is statically 0 draws nothing. A higher-order op has
-// the effects of the subgraphs it names and of the operator it is given to run. It is undescribed
-// if it names no subgraph, or if a subgraph writes anything, because it is unknown which of the
-// caller's tensors the write reaches. Placeholders, get_attrs and the output have no effects.
-// call_method and call_module are undescribed.
+// The effects that each node of a graph has apart from computing its outputs. The op table lists
+// the effects of an operator. EffectMap refines these effects for each call:
+// - A random op whose probability is statically 0 draws nothing.
+// - A higher-order op has the effects of the subgraphs to which it refers and of the operator that
+//   it runs.
+// - A higher-order op is undescribed if it names no subgraph, or if a subgraph writes anything. It
+//   is then unknown which of the caller's tensors are written.
+// - Placeholders, get_attrs and the output have no effects.
+// - call_method and call_module are undescribed.
 //
-// Passes and StorageMap take the effects of a node from here only.
+// Passes and StorageMap take the effects of a node only from this class.
 //
-// Walks each subgraph once; else O(1) for each query.
+// Each subgraph is examined once. The rest of a query takes O(1).
 class EffectMap {
  public:
   explicit EffectMap(const Graph& graph);
-  // For callers that query several graphs of one module: subgraphs are examined once.
+  // Use this constructor to query several graphs of one module. Subgraphs are then examined only
+  // once.
   EffectMap(const Graph& graph, SubgraphEffects& subgraphs);
   EffectMap(const EffectMap&) = delete;
   EffectMap& operator=(const EffectMap&) = delete;

@@ -14,72 +14,75 @@
 namespace fxopt {
 
 constexpr size_t kNumPhases = 5;
-using PhaseCounts = std::array<size_t, kNumPhases>;  // by Phase
+using PhaseCounts = std::array<size_t, kNumPhases>;  // indexed by Phase
 
-// A number of storages and their bytes.
+// The number of storages, and the sum of their bytes.
 struct StorageSum {
   size_t storages = 0;
-  int64_t bytes = 0;   // sum of the known sizes, exact up to 2^63 - 1
+  int64_t bytes = 0;   // sum of the known sizes; exact up to 2^63 - 1
   size_t unknown = 0;  // number of storages without a known size
-  size_t by_hint = 0;  // number of storages sized by hints of symbols
+  size_t by_hint = 0;  // number of storages whose size follows from hints of symbols
 
   void add(const StorageSum& other);
 };
 
-// The contribution of one module of the model, with its submodules, to a graph.
+// The figures of one module of the model. They include the module's submodules.
 struct ModuleFigures {
   size_t nodes = 0;
-  PhaseCounts phases{};         // nodes
-  size_t parameters = 0;        // number of tensors; tied ones count once
-  int64_t elements = 0;         // sum over parameters where known
-  size_t unknown_elements = 0;  // number of parameters with an unknown number of elements
-  StorageSum made;              // storages made by its nodes
+  PhaseCounts phases{};         // number of nodes by phase
+  size_t parameters = 0;        // number of parameter tensors; tied tensors are counted once
+  int64_t elements = 0;         // sum over the parameters with a known number of elements
+  size_t unknown_elements = 0;  // number of parameters whose number of elements is unknown
+  StorageSum made;              // storages made by the module's nodes
 
   void add(const ModuleFigures& other);
 };
 
-// A module, or several alike modules, in one row of a table. Figures are sums over all of these
-// modules.
+// One row of a table: a module, or several alike modules. Figures are sums over all modules of the
+// row.
 struct ModuleRow {
-  std::string_view path;  // the first module's: "layers.0.mlp"; empty: nodes without a module path
-  std::string name;       // name in its parent: "mlp"; "0..15" for alike modules
-  size_t depth = 1;       // number of components of the path
-  size_t alike = 1;       // number of modules in this row
-  size_t siblings = 1;    // number of modules with the first one's parent
+  // Path of the first module: "layers.0.mlp". It is empty for nodes without a module path.
+  std::string_view path;
+  std::string name;     // name in the parent: "mlp", or "0..15" for alike modules
+  size_t depth = 1;     // number of components of the path
+  size_t alike = 1;     // number of modules in this row
+  size_t siblings = 1;  // number of modules with the same parent as the first module
   ModuleFigures figures;
 };
 
 // The modules of a graph by their dotted paths. Numbered modules of one parent ("layers.0",
-// "layers.1") are alike if they and their submodules hold the same nodes: equally many of each
-// target, phase and type, in any order.
+// "layers.1") are alike if they and their submodules contain the same nodes. They must have equally
+// many nodes of each target, phase and type, in any order.
 class ModuleTree {
  public:
   ModuleTree() : nodes_(1) {}
 
-  // Returns the place of the module at `path`, and creates the module if it does not exist. `path`
-  // must outlive the tree. O(components * log modules).
+  // Returns the place of the module at `path`. Creates the module if it does not exist. `path` must
+  // outlive the tree. O(components * log modules).
   size_t place_of(std::string_view path);
-  // Adds figures to the module at a place, and `kind` to its signature. Equal numbers stand for
-  // equal things.
+  // Adds figures to the module at a place, and adds `kind` to the module's signature. Nodes with
+  // the same `kind` are considered equal.
   void add(size_t place, const ModuleFigures& figures, uint64_t kind);
-  // Adds figures only, without effect on the signature.
+  // Adds figures, but does not change the module's signature.
   void add_figures(size_t place, const ModuleFigures& figures) { nodes_[place].figures.add(figures); }
-  // Call once, after the last add(). O(modules log modules).
+  // Must be called once, after the last add(). O(modules log modules).
   void finish();
 
-  // Returns the rows down to `depth` components, parents before children. Siblings with more nodes
-  // come first, ties by first appearance. O(modules log modules) for the modules down to that
-  // depth.
+  // Returns the rows for paths of at most `depth` components. Parents come before children.
+  // Siblings with more nodes come first. Siblings with equally many nodes are in the order in which
+  // they were added. O(modules log modules) for the modules down to that depth.
   std::vector<ModuleRow> rows(size_t depth) const;
-  // Returns the largest depth with at most `max_rows` rows; at least 1.
+  // Returns the largest depth with at most `max_rows` rows. Returns at least 1.
   size_t fitting_depth(size_t max_rows) const;
 
  private:
   struct Item {
     std::string_view path;  // the whole path
     uint32_t parent = 0;
-    std::vector<uint32_t> children;  // in order of appearance
-    ModuleFigures figures;           // its own until finish(), then with all submodules
+    std::vector<uint32_t> children;  // children in order of appearance
+    // Before finish(), the module's own figures. After finish(), the figures include all
+    // submodules.
+    ModuleFigures figures;
     uint64_t signature = 0;
   };
   using Members = std::vector<uint32_t>;  // alike modules
@@ -88,8 +91,9 @@ class ModuleTree {
   std::vector<Members> folded_children(const Members& parents) const;
   ModuleRow row_of(const Members& members, size_t depth) const;
 
-  std::vector<Item> nodes_;                                          // parents before children
-  std::map<std::pair<uint32_t, std::string_view>, uint32_t> index_;  // (parent, component) -> item
+  std::vector<Item> nodes_;  // parents before children
+  // Items by parent and component.
+  std::map<std::pair<uint32_t, std::string_view>, uint32_t> index_;
   size_t depth_ = 0;
 };
 

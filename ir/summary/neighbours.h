@@ -7,10 +7,11 @@
 
 namespace fxopt {
 
-// Returns the nodes at most `distance` edges away from one of `starts`, in either direction, and
-// `starts` themselves, in schedule order. Placeholders, attributes and the output are returned, but
-// the walk does not continue from them unless they are starts: many nodes share them. Control
-// dependencies are not followed. O(nodes + edges).
+// Returns the nodes that are at most `distance` edges away from one of `starts`, in either
+// direction. The result includes `starts` and is in schedule order. The result may include
+// placeholders, attributes and the output. The walk continues from one of these nodes only if it is
+// in `starts`, because many nodes share them. Control dependencies are not followed. O(nodes +
+// edges).
 std::vector<NodeId> neighbourhood(const Graph& graph, const std::vector<NodeId>& starts, size_t distance);
 
 }  // namespace fxopt

@@ -86,7 +86,7 @@ class Finder {
     switch (value.kind) {
       case ValueKind::kAbsent:
         if (graph_[node].kind == NodeKind::kPlaceholder) add(OpaqueReason::kNoValue, "placeholder", node);
-        if (graph_[node].is_call() && !yields_nothing(graph_.op(node)))
+        if (graph_[node].is_call() && !yields_nothing(graph_.op(node)) && !takes_none(node))
           add(OpaqueReason::kNoValue, op_name(node), node);
         break;
       case ValueKind::kOpaque:
@@ -108,6 +108,19 @@ class Finder {
       default:
         break;
     }
+  }
+
+  // True if the node takes an element that is recorded as None, as a gradient that nothing needs.
+  bool takes_none(NodeId node) const {
+    if (op_name(node) != "operator.getitem") return false;
+    const Arg *tuple = graph_.arg(node, 0), *key = graph_.arg(node, 1);
+    if (tuple == nullptr || !tuple->is(ArgKind::kNode) || key == nullptr || !key->is(ArgKind::kInt)) return false;
+    const Value& whole = graph_.value(tuple->as_node());
+    if (whole.kind != ValueKind::kTuple && whole.kind != ValueKind::kList) return false;
+    const auto elements = graph_.pool().children(whole);
+    const auto count = static_cast<int64_t>(elements.size());
+    const int64_t index = key->as_int() + (key->as_int() < 0 ? count : 0);
+    return index >= 0 && index < count && elements[static_cast<size_t>(index)].kind == ValueKind::kNone;
   }
 
   // Reports only recorded elements of a tuple. Unrecorded elements are common, and their getitem
@@ -133,7 +146,7 @@ std::string_view opaque_reason_text(OpaqueReason value) {
     case OpaqueReason::kPythonFunction:
       return "a Python function, which no schema describes";
     case OpaqueReason::kNotPromised:
-      return "an op of the file that is not promised to be pure";
+      return "an op that the file describes, but not as pure";
     case OpaqueReason::kOtherEffects:
       return "an op with effects that cannot be named";
     case OpaqueReason::kRunsUnknown:

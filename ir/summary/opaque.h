@@ -12,21 +12,22 @@ namespace fxopt {
 
 class EffectMap;
 
-// The reason why a piece of a graph is not understood, so that passes must assume the worst.
+// The reason why part of a graph is not understood. Passes must then assume the worst.
 enum class OpaqueReason : uint8_t {
-  kNoSchema,        // neither the op table nor the file has a schema for the op
-  kPythonFunction,  // the target is a Python function, not an operator: no schema exists for it
-  // The file has the op's schema, but does not promise that it has no other effects.
+  kNoSchema,        // neither the op table nor the file has a schema for the operator
+  kPythonFunction,  // the target is a Python function, for which no schema can exist
+  // The file has a schema for the operator, but does not promise that the operator has no other
+  // effects.
   kNotPromised,
-  kOtherEffects,    // the op table lists it with effects that cannot be named
-  kRunsUnknown,     // runs a graph or an operator that is opaque or writes
-  kMethodOrModule,  // call_method or call_module: the executed code depends on the object
+  kOtherEffects,    // the op table lists the operator with unspecified effects
+  kRunsUnknown,     // the call runs a graph or an operator that is opaque or writes memory
+  kMethodOrModule,  // a call_method or call_module, whose code depends on the object
   kObject,          // the value is a Python object
   kNoValue,         // no value was recorded for the node
   kNewerValue,      // this build does not know the kind of the value
-  kNoStrides,       // a tensor of a layout without strides: its storage is unknown
-  kUnnamedGroup,    // a collective that names no group
-  kUnlistedGroup,   // a collective on a group that the file does not list
+  kNoStrides,       // the tensor's layout has no strides, so its storage is unknown
+  kUnnamedGroup,    // the collective has no group name
+  kUnlistedGroup,   // the collective is on a group that the file does not list
 };
 std::string_view opaque_reason_text(OpaqueReason value);
 
@@ -40,8 +41,9 @@ struct OpaqueRow {
 enum class Validity { kBroken, kValid };
 
 // Returns the opaque content of `nodes`, which must be in schedule order. Rows with more nodes come
-// first, ties by the first node. `effects` finds the effects of subgraphs and operators that a call
-// runs; nullptr for a broken graph, whose effects are unknown. O(nodes + arguments + values).
+// first. Rows with equal numbers of nodes are sorted by their first node. `effects` finds the
+// effects of subgraphs and operators that a call runs. `effects` is nullptr for a broken graph,
+// whose effects are unknown. O(nodes + arguments + values).
 std::vector<OpaqueRow> find_opaque(const Graph& graph, const std::vector<NodeId>& nodes, EffectMap* effects);
 
 }  // namespace fxopt

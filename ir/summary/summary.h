@@ -20,14 +20,14 @@ struct PhaseRow {
   Phase phase = Phase::kUnspecified;
   size_t nodes = 0;
   size_t calls = 0;
-  StorageSum made;  // storages made by its nodes
+  StorageSum made;  // storages made by nodes of this phase
 };
 
 struct OpRow {
   TargetId target;
   ComputeClass kind = ComputeClass::kOther;
   size_t calls = 0;
-  PhaseCounts phases{};  // calls
+  PhaseCounts phases{};  // number of calls by phase
   StorageSum made;
 };
 
@@ -37,22 +37,25 @@ struct KindRow {
   size_t calls = 0;
   PhaseCounts phases{};
   StorageSum made;
-  std::vector<size_t> ops;  // indices into GraphSummary::ops
+  std::vector<size_t> ops;  // indices in GraphSummary::ops
 };
 
 // The placeholders of one role, or all attributes.
 struct InputRow {
   InputRole role = InputRole::kUnspecified;
   size_t nodes = 0;
-  // Distinct tensors: nodes with the same view of one storage (tied weights) count once.
+  // Number of different tensors. Nodes with the same view of one storage (tied weights) are counted
+  // once.
   size_t tensors = 0;
-  size_t tied = 0;  // number of further nodes with such a tensor
-  // Number of tensors that are components of a tensor subclass, such as a rank's shard.
+  size_t tied = 0;  // number of additional nodes whose tensor was already counted
+  // The number of tensors that are components of a tensor subclass, such as the shard of a rank.
   size_t parts = 0;
-  int64_t elements = 0;         // sum over tensors where known, exact up to 2^63 - 1
-  size_t unknown_elements = 0;  // number of tensors without a known number of elements
+  // Sum of elements over the tensors whose number of elements is known. The sum is exact below
+  // 2^63.
+  int64_t elements = 0;
+  size_t unknown_elements = 0;  // number of tensors whose number of elements is unknown
   StorageSum storages;
-  std::map<DType, size_t> dtypes;  // tensors
+  std::map<DType, size_t> dtypes;  // number of tensors by dtype
 };
 
 struct DTypeRow {
@@ -62,50 +65,54 @@ struct DTypeRow {
 };
 
 struct IdealPeak {
-  StringId device;  // invalid: not recorded
+  StringId device;  // invalid if not recorded
   int64_t bytes = 0;
   NodeId node;
 };
 
-// The contents of a graph, or of a selection of its nodes. Rows are sorted largest first, by the
-// keys in their comments.
+// The contents of a graph, or of a selection of its nodes. Rows are sorted by the keys in their
+// comments. The largest row comes first.
 struct GraphSummary {
   const Graph* graph = nullptr;
-  Validity validity = Validity::kValid;  // broken: phases are as stored, and storages are unknown
+  // In a broken graph, phases are as stored, and storages are unknown.
+  Validity validity = Validity::kValid;
   bool is_part = false;
   size_t nodes = 0;
-  size_t edges = 0;                    // between these nodes
-  size_t edges_in = 0, edges_out = 0;  // for a selection: edges from and to other nodes
+  size_t edges = 0;                    // number of edges between these nodes
+  size_t edges_in = 0, edges_out = 0;  // for a selection: number of edges from and to other nodes
   size_t calls = 0;
 
   std::map<Phase, size_t> stored_phases;
   bool phases_derived = false;
-  std::vector<PhaseRow> phases;  // in the order of the phases
-  std::map<Tag, size_t> tags;    // tagged nodes
+  std::vector<PhaseRow> phases;  // sorted by phase
+  std::map<Tag, size_t> tags;    // number of tagged nodes by tag
   std::map<OutputRole, size_t> outputs;
   bool roles_derived = false;
-  std::vector<InputRow> inputs;  // bytes, then nodes
-  InputRow attributes;           // get_attr of tensors; get_attr of subgraphs count only in `nodes`
-  StorageSum made;               // made by nodes
-  StorageSum storages;           // all
+  std::vector<InputRow> inputs;  // sorted by bytes, then by nodes
+  // The get_attr nodes of tensors. A get_attr of a subgraph is counted only in `nodes`.
+  InputRow attributes;
+  StorageSum made;      // storages made by the nodes
+  StorageSum storages;  // all storages
   // Nodes whose storages have unknown sizes, in schedule order.
   std::vector<NodeId> unknown_nodes;
-  std::vector<IdealPeak> peaks;                    // for a whole valid graph: from analyze_memory()
-  std::vector<DTypeRow> dtypes;                    // tensors
-  std::vector<KindRow> kinds;                      // calls
-  std::vector<OpRow> ops;                          // calls, then bytes made, then name
-  std::vector<std::pair<Effect, size_t>> effects;  // calls with the effect
+  // The peaks of analyze_memory(). Present only for a whole valid graph.
+  std::vector<IdealPeak> peaks;
+  std::vector<DTypeRow> dtypes;  // sorted by number of tensors
+  std::vector<KindRow> kinds;    // sorted by number of calls
+  // Sorted by calls, then by bytes made, then by name.
+  std::vector<OpRow> ops;
+  std::vector<std::pair<Effect, size_t>> effects;  // number of calls with each effect
   ModuleTree modules;
   std::vector<GroupRow> groups;
   std::vector<OpaqueRow> opaque;
 };
 
-// `part`: the nodes to summarize, in schedule order; nullptr: all. A storage counts for the node
-// that makes it. A storage shared by several placeholders counts for its first placeholder in the
+// Summarizes a graph, or the nodes of `part`, which must be in schedule order. If `part` is
+// nullptr, all nodes are summarized. A storage is counted for the node that makes it. If several
+// placeholders share a storage, the storage is counted for the first of these placeholders in the
 // selection. Symbols have the values of their hints. The summary refers to the graph and is valid
-// until the graph changes. `subgraphs`: shared by the summaries of several graphs of a module, so
-// that each subgraph is analyzed once.
-// O((nodes + edges + values + components of module paths) * log).
+// until the graph changes. Several summaries of a module's graphs may share `subgraphs`, so that
+// each subgraph is analyzed once. O((nodes + edges + values + components of module paths) * log).
 GraphSummary summarize(const Graph& graph, Validity validity, const std::vector<NodeId>* part = nullptr);
 GraphSummary summarize(const Graph& graph, Validity validity, const std::vector<NodeId>* part,
                        SubgraphEffects& subgraphs);

@@ -260,7 +260,9 @@ graph @main {
   %c: f32[4] = call_method["frob"](%x)
   %d: f32[4] = _c10d_functional.all_reduce.default(%x, "sum", "9")
   %e: f32[4] = _c10d_functional.all_reduce.default(%x, "sum", "7")
-  return (%a, %b, %c, %d, %e)
+  %f: (f32[4], None) = mylib.pure.default(%x)
+  %g = operator.getitem(%f, 1)
+  return (%a, %b, %c, %d, %e, %g)
 }
 )");
   const nlohmann::json rows = file.json()["graphs"][0]["why_opaque"];
@@ -268,7 +270,7 @@ graph @main {
   std::map<std::string, std::string> why;
   for (const nlohmann::json& row : rows) why[row["what"]] = row["why"];
   CHECK(why.size() == 5);
-  CHECK(why["mylib.told.default"] == "an op of the file that is not promised to be pure");
+  CHECK(why["mylib.told.default"] == "an op that the file describes, but not as pure");
   CHECK(why["frob"] == "a call of a method or a module");
   CHECK(why["placeholder"] == "no value is recorded");
   CHECK(why["sparse_coo"] == "a tensor without strides: its storage is not known");
