@@ -110,12 +110,12 @@ class PipelineProof {
       if (!step.unproved.empty()) proved.why = module.intern(step.unproved);
       if (step.proof != ProofVerdict::kProved) continue;
       for (const Claim& claim : step.result.claims()) {
-        const StringId law = module.intern(name_of(claim.law));
-        if (std::find(proved.laws.begin(), proved.laws.end(), law) == proved.laws.end()) proved.laws.push_back(law);
+        const StringId rule = module.intern(name_of(claim.rule));
+        if (std::find(proved.laws.begin(), proved.laws.end(), rule) == proved.laws.end()) proved.laws.push_back(rule);
       }
     }
     if (out.steps.empty()) return std::nullopt;
-    const ModuleName name = prover_->name();
+    const ModuleName name = prover_->is_named_alike(module) ? prover_->name() : Prover(module, options_).name();
     out.computes = module.intern(name.text);
     out.recorded_views = std::max<uint64_t>(out.recorded_views, most_.recorded_views);
     out.storage_id_views = std::max<uint64_t>(out.storage_id_views, most_.storage_id_views);
@@ -227,13 +227,13 @@ Error numerics_error(const PipelineStep& step, Numerics needs, Numerics allowed)
 }
 
 // The first node of the module that has a claim of this rule.
-Where place_of(const Module& module, const std::vector<Claim>& claims, RewriteRule law) {
+Where place_of(const Module& module, const std::vector<Claim>& claims, RewriteRule rule) {
   Where where;
   for (const GraphId id : module.graphs()) {
     const Graph& graph = module.graph(id);
     std::set<uint64_t> uids;
     for (const Claim& claim : claims) {
-      if (claim.law == law && module.text(graph.name()) == claim.graph) uids.insert(claim.uid);
+      if (claim.rule == rule && module.text(graph.name()) == claim.graph) uids.insert(claim.uid);
     }
     for (const NodeId node : graph.nodes()) {
       if (!where.node.empty() || !uids.contains(graph[node].uid)) continue;
@@ -243,6 +243,114 @@ Where place_of(const Module& module, const std::vector<Claim>& claims, RewriteRu
   }
   return where;
 }
+
+// One run of a pipeline over a module: run() is called once.
+class PipelineRun {
+ public:
+  PipelineRun(Module& module, const Pipeline& pipeline, const RunOptions& options, PassContext& context)
+      : module_(module),
+        pipeline_(pipeline),
+        options_(options),
+        context_(context),
+        num_steps_(std::min(pipeline.steps.size(), options.stop_after)) {
+    if (options.check_hash) {
+      hash_ = structural_hash(module);
+      decisions_ = find_decisions(module);
+    }
+    if (options.prove && num_steps_ > 0) proof_.emplace(module, pipeline, options.numerics, hash_);
+  }
+
+  Result<RunReport> run() {
+    RunReport report;
+    for (size_t i = 0; i < num_steps_; ++i) {
+      StepReport done;
+      if (std::optional<Error> error = run(i, done)) return *std::move(error);
+      if (options_.observer) options_.observer(i, pipeline_.steps[i], done, module_);
+      report.steps.push_back(std::move(done));
+    }
+    if (proof_.has_value()) {
+      report.certificate = proof_->certify(module_, report.steps, report.has_stale_certificate);
+    } else if (std::none_of(report.steps.begin(), report.steps.end(),
+                            [](const StepReport& step) { return step.result.changed(); })) {
+      report.certificate = module_.certificate;
+    }
+    return report;
+  }
+
+ private:
+  // Runs and checks one step.
+  std::optional<Error> run(size_t index, StepReport& done) {
+    const PipelineStep& step = pipeline_.steps[index];
+    done.pass = step.text;
+    done.nodes_before = module_.num_nodes();
+    Stopwatch watch;
+    if (proof_.has_value() && PipelineProof::needs_module_before(step)) proof_->keep(module_, step);
+    const double keep_seconds = watch.lap();
+    Result<PassResult> result = run_step(module_, step, context_);
+    if (!result.ok()) return std::move(result).error();
+    done.seconds = watch.lap();
+    done.result = std::move(*result);
+    done.nodes_after = module_.num_nodes();
+    if (std::optional<Error> error = check_claims(step, done.result)) return error;
+    const bool has_changed = !options_.check_hash || check_counts(step, done.result);
+    if (options_.verify && has_changed) {
+      if (std::optional<Error> broken = check_output(module_, step, index, is_known_)) return broken;
+    }
+    if (std::optional<Error> differs = prove(step, index, has_changed, done)) return differs;
+    done.check_seconds = keep_seconds + watch.lap();
+    return std::nullopt;
+  }
+
+  // An error if the step claims an equality that the allowed numerics exclude.
+  std::optional<Error> check_claims(const PipelineStep& step, const PassResult& result) const {
+    FXOPT_CHECK(result.claims().empty() || step.has(ProofTerm::kClaims),
+                "pass " + step.text + " claims equalities, but its registry row lacks that rule");
+    for (const Claim& claim : result.claims()) {
+      if (numerics_of(claim.rule) <= options_.numerics) continue;
+      Error error = numerics_error(step, numerics_of(claim.rule), options_.numerics);
+      error.where = place_of(module_, result.claims(), claim.rule);
+      return error;
+    }
+    return std::nullopt;
+  }
+
+  // Compares the counters of a step, and the decisions that it must keep, with the module. True if
+  // the module changed.
+  bool check_counts(const PipelineStep& step, const PassResult& result) {
+    const StructuralHash before = std::exchange(hash_, structural_hash(module_));
+    const bool has_changed = hash_ != before;
+    is_known_ = hash_.unchanged_since(before);
+    FXOPT_CHECK(result.changed() == has_changed,
+                "pass " + step.text +
+                    (has_changed ? " changed the module but counted nothing" : " counted a change but made none"));
+    if (!has_changed) return false;
+    const Decisions kept = std::exchange(decisions_, find_decisions(module_));
+    const std::string broken = broken_decision(kept, decisions_);
+    FXOPT_CHECK(broken.empty(), "pass " + step.text + " lost a decision: " + broken);
+    return true;
+  }
+
+  // Steps that only mark nodes are proved together with the next step that does more.
+  std::optional<Error> prove(const PipelineStep& step, size_t index, bool has_changed, StepReport& done) {
+    is_unproved_ = is_unproved_ || has_changed;
+    const bool is_last = index + 1 == num_steps_ || PipelineProof::needs_module_before(pipeline_.steps[index + 1]);
+    if (!proof_.has_value() || !is_unproved_ || (!has_changed && !is_last)) return std::nullopt;
+    if (std::optional<Error> differs = proof_->check(module_, step, index, is_last, hash_, done)) return differs;
+    is_unproved_ = step.has(ProofTerm::kMarksOnly) && !is_last;
+    return std::nullopt;
+  }
+
+  Module& module_;
+  const Pipeline& pipeline_;
+  const RunOptions& options_;
+  PassContext& context_;
+  const size_t num_steps_;
+  StructuralHash hash_;
+  std::vector<bool> is_known_;  // by graph: well formed, and unchanged since that check
+  Decisions decisions_;
+  std::optional<PipelineProof> proof_;
+  bool is_unproved_ = false;
+};
 
 }  // namespace
 
@@ -269,69 +377,7 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
 Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const RunOptions& options,
                                PassContext& context) {
   FXOPT_CHECK(module.num_graphs() > 0, "a module without graphs");
-  RunReport report;
-  StructuralHash hash = options.check_hash ? structural_hash(module) : StructuralHash();
-  std::vector<bool> is_known;  // by graph: well formed, and unchanged since that check
-  const size_t count = std::min(pipeline.steps.size(), options.stop_after);
-  Decisions decisions = options.check_hash ? find_decisions(module) : Decisions();
-  std::optional<PipelineProof> proof;
-  bool is_unproved = false;
-  if (options.prove && count > 0) proof.emplace(module, pipeline, options.numerics, hash);
-  for (size_t i = 0; i < count; ++i) {
-    const PipelineStep& step = pipeline.steps[i];
-    StepReport done;
-    done.pass = step.text;
-    done.nodes_before = module.num_nodes();
-    Stopwatch watch;
-    if (proof.has_value() && PipelineProof::needs_module_before(step)) proof->keep(module, step);
-    const double keep_seconds = watch.lap();
-    Result<PassResult> result = run_step(module, step, context);
-    if (!result.ok()) return std::move(result).error();
-    done.seconds = watch.lap();
-    done.result = std::move(*result);
-    FXOPT_CHECK(done.result.claims().empty() || step.has(ProofTerm::kClaims),
-                "pass " + step.text + " claims equalities, but its registry row lacks that rule");
-    for (const Claim& claim : done.result.claims()) {
-      if (numerics_of(claim.law) <= options.numerics) continue;
-      Error error = numerics_error(step, numerics_of(claim.law), options.numerics);
-      error.where = place_of(module, done.result.claims(), claim.law);
-      return error;
-    }
-    done.nodes_after = module.num_nodes();
-    bool has_changed = true;  // as far as known
-    if (options.check_hash) {
-      const StructuralHash before = std::exchange(hash, structural_hash(module));
-      has_changed = hash != before;
-      is_known = hash.unchanged_since(before);
-      FXOPT_CHECK(done.result.changed() == has_changed,
-                  "pass " + step.text +
-                      (has_changed ? " changed the module but counted nothing" : " counted a change but made none"));
-      if (has_changed) {
-        const Decisions kept = std::exchange(decisions, find_decisions(module));
-        const std::string broken = broken_decision(kept, decisions);
-        FXOPT_CHECK(broken.empty(), "pass " + step.text + " lost a decision: " + broken);
-      }
-    }
-    if (options.verify && has_changed) {
-      if (std::optional<Error> broken = check_output(module, step, i, is_known)) return *std::move(broken);
-    }
-    is_unproved = is_unproved || has_changed;
-    const bool is_last = i + 1 == count || PipelineProof::needs_module_before(pipeline.steps[i + 1]);
-    if (proof.has_value() && is_unproved && (has_changed || is_last)) {
-      if (std::optional<Error> differs = proof->check(module, step, i, is_last, hash, done)) return *std::move(differs);
-      is_unproved = step.has(ProofTerm::kMarksOnly) && !is_last;
-    }
-    done.check_seconds = keep_seconds + watch.lap();
-    if (options.observer) options.observer(i, step, done, module);
-    report.steps.push_back(std::move(done));
-  }
-  if (proof.has_value()) {
-    report.certificate = proof->certify(module, report.steps, report.has_stale_certificate);
-  } else if (std::none_of(report.steps.begin(), report.steps.end(),
-                          [](const StepReport& step) { return step.result.changed(); })) {
-    report.certificate = module.certificate;
-  }
-  return report;
+  return PipelineRun(module, pipeline, options, context).run();
 }
 
 }  // namespace fxopt

@@ -65,6 +65,18 @@ TEST_CASE("cli certificate: a file says what was proved, and verify whether it s
   CHECK(Files::certificate(again) == "");
 }
 
+TEST_CASE("cli certificate: it holds for a graph that lost all of backward", "[cli]") {
+  Files files(
+      "fxg 0\ngraph @g {\n  %a: f32[] = placeholder()\n  %b: f32[] = aten.ones_like.default(%a, pin_memory=False)\n"
+      "  %e: f32[] = aten.expand.default(%b, [])\n  return (%a, %e)\n}\n");
+  for (const char* passes : {"canonicalize,cse,dce", "infer-phase,canonicalize,cse,dce"}) {
+    REQUIRE(files.opt(files.in, files.out, passes).exit == 0);
+    const CliResult verified = run_fxopt({"verify", files.out});
+    CHECK(contains(verified.out, "proved: canonicalize"));
+    CHECK(verified.err == "");
+  }
+}
+
 TEST_CASE("cli certificate: pieces of a pipeline certify what the pipeline does", "[cli]") {
   Files files(
       "fxg 0\ngraph @g {kind=forward} {\n  %x: f32[4] = placeholder()\n  %d: f32[4] = aten.exp.default(%x)\n"

@@ -11,50 +11,52 @@
 
 namespace fxopt {
 
-// The prover's facts about one operator, from its name or its schema. Computed once per operator.
+// Facts about one operator that the prover derives from the operator's name or schema. The facts
+// are computed once for each operator.
 struct CallRule {
   enum class Special : uint8_t {
     kNone,
-    kSize,  // queries of argument 0, a tensor whose bytes are not read
+    kSize,  // kSize to kElements query argument 0, a tensor, without reading its bytes
     kStride,
     kOffset,
     kElements,
-    kView,  // same result as `reshape`, but raises if that copies
+    kView,  // same result as `reshape`, but raises an error if `reshape` would copy
     kReshape,
     kConcatenation,
     kCopy,
     kOffload,
     kReload,
     kFull,
-    kScalarTensor,  // `full` with an empty size
+    kScalarTensor,  // the same as `full` with an empty size
     kClone,
-    kSum,  // tensor plus or minus a number, which may be 0
+    kSum,  // a tensor plus or minus a number; the number may be 0
   };
   const Op* op = nullptr;
   Special special = Special::kNone;
-  Hash128 target;                               // one for all forms of `reshape`
-  std::vector<Hash128> names;                   // the schema's arguments
-  std::vector<std::vector<uint64_t>> defaults;  // key words of the schema's defaults
-  bool hands_back = false;                      // a result may alias an argument
+  Hash128 target;                               // all forms of `reshape` share one name
+  std::vector<Hash128> names;                   // names of the schema's arguments
+  std::vector<std::vector<uint64_t>> defaults;  // key words of the arguments' default values
+  bool hands_back = false;                      // whether a result may alias an argument
 
-  // Writes and changes nothing, and its result shares memory with nothing, unless its effects
-  // differ.
+  // The operator writes no memory and changes no state, and the operator's result shares no memory
+  // with other tensors. The flag applies only to calls without effects.
   bool only_computes = false;
-  bool makes_view = false;       // never returns the argument itself
-  bool sees_storage = false;     // depends on more of a tensor than its elements
-  bool has_own_effects = false;  // every call has the effects of the operator
-  bool draws_by_data = false;    // number of draws, or an error, may depend on contents
+  bool makes_view = false;       // the result is always a new view, never the argument's object
+  bool sees_storage = false;     // the result depends on a tensor's storage, not only its elements
+  bool has_own_effects = false;  // all calls of the operator have the same effects
+  bool draws_by_data = false;    // contents of operands may decide the number of draws or an error
 
   bool is_reshape() const { return special == Special::kView || special == Special::kReshape; }
   bool is_fill() const { return special == Special::kFull || special == Special::kScalarTensor; }
   bool asks_size() const { return special >= Special::kSize && special <= Special::kElements; }
 };
 
-// The rules of all targets of one module. Follows the module as it grows.
+// The rules of all targets of one module. The class also covers targets that are added to the
+// module later.
 class CallRules {
  public:
   // Returns the rule of the call. O(1), except for the first call of a target. The reference is
-  // valid as long as this object.
+  // valid as long as this object lives.
   const CallRule& of(const Graph& graph, NodeId node) {
     const TargetId target = graph[node].is_call() ? graph[node].target : TargetId();
     const size_t place = target.is_valid() ? target.index() + 1 : 0;
@@ -64,8 +66,8 @@ class CallRules {
  private:
   const CallRule& add(const Graph& graph, NodeId node, size_t place);
 
-  // By target, after one rule shared by all nodes that are not calls with a target. Null: not
-  // computed yet.
+  // Rules by target. The first entry is one rule for all nodes that are not calls with a target. A
+  // null entry is not computed yet.
   std::vector<std::unique_ptr<const CallRule>> rules_;
 };
 

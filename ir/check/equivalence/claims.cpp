@@ -2,8 +2,8 @@
 
 namespace fxopt {
 
-Numerics numerics_of(RewriteRule law) {
-  switch (law) {
+Numerics numerics_of(RewriteRule rule) {
+  switch (rule) {
     case RewriteRule::kPart:
     case RewriteRule::kBucket:
     case RewriteRule::kGathers:
@@ -23,7 +23,7 @@ std::string check_part(const Geometry& site, const Geometry& source) {
   // A user may copy these strides to its result.
   Geometry moved = source;
   moved.offset = site.offset;
-  if (!same_geometry(site, moved)) return "the slice and the tensor copied there differ in strides";
+  if (!same_geometry(site, moved)) return "the slice and the tensor copied into it differ in strides";
   return "";
 }
 

@@ -115,10 +115,11 @@ class Comparison {
 
   std::vector<ProofDifference> run() {
     if (before_.num_inputs != after_.num_inputs) {
-      add("it has " + std::to_string(after_.num_inputs) + " inputs instead of " + std::to_string(before_.num_inputs));
+      add("the number of inputs: " + std::to_string(after_.num_inputs) + " instead of " +
+          std::to_string(before_.num_inputs));
     }
     if (before_.output_structure != after_.output_structure || before_.outputs.size() != after_.outputs.size()) {
-      add("the structure of its outputs");
+      add("the structure of the outputs");
     }
     compare(before_.outputs, after_.outputs, "", "");
     compare(before_.inputs, after_.inputs, "the value of ", " at the end");
@@ -135,7 +136,7 @@ class Comparison {
     for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
       const EndValue& a = before[i];
       const EndValue& b = after[i];
-      if (options_.as_step && a.label != b.label) return add("no " + a.label);
+      if (options_.as_step && a.label != b.label) return add("missing " + a.label);
       if (a.content != b.content) {
         add(begin + b.label + end, b.node);
       } else if (a.geometry != b.geometry) {
@@ -143,7 +144,7 @@ class Comparison {
       } else if (a.storage != b.storage || a.may_share != b.may_share) {
         add("which tensors share memory with " + b.label, b.node);
       } else if (a.object != b.object || a.may_be != b.may_be) {
-        add("which values " + b.label + " shares its tensor object with", b.node);
+        add("which values are the same tensor object as " + b.label, b.node);
       }
     }
   }
@@ -180,14 +181,14 @@ class Comparison {
     const bool draws = options_.allow_dead_draws ? is_part_in_order(after_.draws, before_.draws)
                                                  : before_.generator == after_.generator;
     if (!draws) add("the random draws, or their order");
-    if (before_.world != after_.world) add("the calls that may do anything, or their order");
-    if (before_.mode != after_.mode) add("the modes it leaves behind (gradients, autocast)");
+    if (before_.world != after_.world) add("the calls with unknown effects, or their order");
+    if (before_.mode != after_.mode) add("the modes that are on at the end (gradients, autocast)");
     if (!same_collectives()) add("the collectives, or their order on a group");
     if (!same_changes()) add("the in-place changes, which autograd counts");
     compare_sets(before_.assertions, after_.assertions, options_.allow_dead_assertions, "the assertions");
-    compare_sets(before_.waits, after_.waits, options_.allow_dead_collectives, "the collectives that it waits for");
+    compare_sets(before_.waits, after_.waits, options_.allow_dead_collectives, "the collectives that are waited for");
     compare_sets(before_.pending, after_.pending, options_.allow_dead_collectives,
-                 "the collectives that it leaves running");
+                 "the collectives that still run at the end");
   }
 
   void compare_sets(const std::vector<Hash128>& before, const std::vector<Hash128>& after, bool may_lack,
@@ -375,7 +376,7 @@ struct Prover::State {
   static void add_refused(const Graph& graph, const ExecutionEnd& end, const std::string& which,
                           std::vector<std::string>& out) {
     for (const RefusedClaim& item : end.refused) {
-      out.push_back(std::string(name_of(item.law)) + " at %" + std::string(graph.name_of(item.node)) + which + ": " +
+      out.push_back(std::string(name_of(item.rule)) + " at %" + std::string(graph.name_of(item.node)) + which + ": " +
                     item.why);
     }
   }
@@ -418,7 +419,7 @@ struct Prover::State {
     if (first->lacks_fact) {
       proof.answer = ProofAnswer::kUndecided;
       proof.missing = "the geometry of view %" + std::string(graph.name_of(first->node)) +
-                      ": the input graph has no such view, and its sizes cannot be calculated";
+                      " (the input graph does not contain this view, and the view's sizes cannot be calculated)";
     }
   }
 
@@ -444,11 +445,11 @@ Prover::Prover(const Module& before, const ProofOptions& options, std::vector<Cl
     : state_(std::make_unique<State>()) {
   state_->options = options;
   for (Claim& claim : claims) {
-    if (numerics_of(claim.law) <= options.numerics) {
+    if (numerics_of(claim.rule) <= options.numerics) {
       state_->claims.push_back(std::move(claim));
     } else {
-      state_->refused.push_back(std::string(name_of(claim.law)) + ": its class of numerics, " +
-                                std::string(name_of(numerics_of(claim.law))) + ", is not allowed");
+      state_->refused.push_back(std::string(name_of(claim.rule)) + ": its class of numerics, " +
+                                std::string(name_of(numerics_of(claim.rule))) + ", is not allowed");
     }
   }
   state_->axioms.keeps_results = options.recorded_apart;
@@ -473,6 +474,14 @@ void allow(ProofOptions& options, const Module& module, const Certificate& certi
                                         [&](StringId word) { return module.text(word) == item.word; });
     if (is_allowed) options.*item.option = true;
   }
+}
+
+bool Prover::is_named_alike(const Module& module) const {
+  return std::all_of(state_->graphs.begin(), state_->graphs.end(), [&](const State::Known& known) {
+    const StringId name = module.strings.find(known.name);
+    const GraphId graph = name.is_valid() ? module.find_graph(name) : GraphId();
+    return graph.is_valid() && is_differentiated(module.graph(graph)) == known.is_differentiated;
+  });
 }
 
 ModuleName Prover::name() const {
@@ -517,7 +526,7 @@ ModuleProof Prover::prove(const Module& after, const std::vector<bool>& is_known
                                     [&](GraphId id) { return after.text(after.graph(id).name()) == known.name; });
     if (found == tops.end()) {
       proof.answer = ProofAnswer::kDiffers;
-      proof.differences.push_back({StringId(), "graph @" + known.name + " is gone", NodeId()});
+      proof.differences.push_back({StringId(), "graph @" + known.name + " is missing", NodeId()});
       proof.has_other_graphs = true;
       continue;
     }

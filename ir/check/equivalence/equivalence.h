@@ -10,56 +10,62 @@
 #include "ir/check/equivalence/claims.h"
 #include "ir/graph/module.h"
 
-// Proves that a module computes the same as another: outputs, writes into inputs and attributes,
-// shared memory, random draws, collectives, assertions and other effects. Both modules are executed
-// symbolically (execution.h). The proof uses no rule of any pass and no sizes that a pass recorded.
+// Proves that two modules compute the same results. The proof covers outputs, writes into inputs
+// and attributes, shared memory, random draws, collectives, assertions and other effects. Both
+// modules are executed symbolically (execution.h). The proof uses no rule of any pass and no sizes
+// that a pass recorded.
 
 namespace fxopt {
 
 enum class ProofAnswer : uint8_t {
   kProved,
-  kDiffers,    // it computes a value that the input module does not compute
-  kUndecided,  // a fact is missing
+  kDiffers,    // the output module computes a value that the input module does not compute
+  kUndecided,  // a fact that the proof needs is missing
 };
 
-// A difference between the ends of two graphs.
+// A difference between the results or effects of two graphs.
 struct ProofDifference {
-  StringId graph;    // in the output module; invalid if it has no graph of that name
-  std::string what;  // "output 3", "the value of input w at the end"
-  NodeId node;       // its producer in the output graph
+  // The name of the graph in the output module. Invalid if the difference belongs to no graph of
+  // the output module.
+  StringId graph;
+  std::string what;  // the differing value: "output 3", "the value of input w at the end"
+  NodeId node;       // producer of the value in the output graph
 };
 
 struct ModuleProof {
   ProofAnswer answer = ProofAnswer::kProved;
-  std::vector<ProofDifference> differences;  // outputs first
-  // One module has top-level graphs that the other lacks. Only graphs of the same name were
-  // compared.
+  std::vector<ProofDifference> differences;  // in each graph, outputs come before effects
+  // Whether one module has top-level graphs that the other module lacks. Only graphs that have the
+  // same name in both modules were compared.
   bool has_other_graphs = false;
-  // The first call of the output graph that no call of the input graph computes. Invalid if none
-  // exists, for example if two outputs are exchanged.
+  // The first call of the output graph that has no counterpart in the input graph. The call is
+  // invalid if every call has a counterpart, for example if only two outputs are exchanged.
   StringId graph;
   NodeId first_new;
-  // How the call differs from the input graph's call of the same uid.
+  // How the first new call differs from the input graph's call with the same uid.
   enum class Change : uint8_t {
-    kAdded,      // the input graph has no such uid
-    kArguments,  // other arguments, constants or sizes
-    kData,       // same arguments, but other operand contents or other state
+    kAdded,      // the input graph has no call with this uid
+    kArguments,  // arguments, constants or sizes differ
+    kData,       // the arguments are equal, but the contents of operands or other state differ
   };
   Change change = Change::kAdded;
-  std::string missing;  // kUndecided: the missing fact
-  // Claims whose rewrite rules do not hold, in either graph: "part at %slice_2: ...".
+  std::string missing;  // the missing fact, for kUndecided
+  // Claims whose rewrite rules do not hold in one of the graphs. An example is "part at %slice_2:
+  // ...".
   std::vector<std::string> refused_claims;
-  // ProofOptions::as_step: the module of the graphs and nodes above, which holds the step as one
-  // graph.
+  // With ProofOptions::as_step, the module that contains the step as one graph. The graphs and
+  // nodes in the other members then belong to this module.
   std::shared_ptr<const Module> step;
 };
 
-// The name of a module's computation. Modules that end alike have the same name, whatever their
-// nodes are called.
+// The name of a module's computation. Two modules with the same outputs and effects have the same
+// name, even if the names of their nodes differ.
 struct ModuleName {
-  std::string text;             // 32 hexadecimal digits
-  size_t recorded_views = 0;    // views whose recorded sizes are not calculated
-  size_t storage_id_views = 0;  // views or copies told apart only by storage ids
+  std::string text;           // 32 hexadecimal digits
+  size_t recorded_views = 0;  // number of views whose sizes are recorded but cannot be calculated
+  // Number of calls for which only recorded storage ids show whether the call returns a view or a
+  // copy.
+  size_t storage_id_views = 0;
 };
 
 // Differences that the caller accepts.
@@ -67,22 +73,23 @@ struct ProofOptions {
   bool allow_dead_draws = false;
   bool allow_dead_collectives = false;
   bool allow_dead_assertions = false;
-  // With as_step, for joint graphs in the input module: only the forward half is compared, that is,
-  // its inputs, outputs and effects (joint_halves()).
+  // For joint graphs in the input module, and only with as_step. The proof compares only the
+  // inputs, outputs and effects of the forward half (joint_halves()).
   bool allow_no_backward = false;
-  // The two modules were recorded separately: a fact recorded in only one is not a difference.
+  // The two modules were recorded separately. A fact that only one module records is then not a
+  // difference.
   bool recorded_apart = false;
-  // Bits in the names of calls. Fewer, up to 64, show the effect of collisions.
+  // Number of bits in the names of calls. A value of 64 or less shows the effect of collisions.
   uint32_t key_bits = 128;
   // The largest numeric change that claims may make.
   Numerics numerics = Numerics::kExact;
-  // Compares the steps of the modules (find_step()), run by run, instead of each of their graphs. A
-  // joint graph equals the forward and backward graphs that it is split into. Inputs are compared
-  // by name, outputs in the order in which the runs return them.
+  // Compares the steps of the modules (find_step()) run by run, instead of the modules' individual
+  // graphs. A joint graph is equal to the forward and backward graphs into which it was split.
+  // Inputs are compared by name, and outputs in the order in which the runs return them.
   bool as_step = false;
 };
 
-// Permitted omissions, by the words that users write.
+// The omissions that users can permit. Users permit each omission with its word.
 struct ProofAllowance {
   std::string_view word;
   bool ProofOptions::*option;
@@ -92,29 +99,39 @@ inline constexpr ProofAllowance kProofAllowances[] = {{"dead-draws", &ProofOptio
                                                       {"dead-assertions", &ProofOptions::allow_dead_assertions},
                                                       {"no-backward", &ProofOptions::allow_no_backward}};
 
-// Allows everything that a certificate records as allowed.
+// Sets the options for all omissions that a certificate records as allowed.
 void allow(ProofOptions& options, const Module& module, const Certificate& certificate);
 
-// Keeps the computation of a module and proves other modules equal to it. The module may change or
-// be destroyed after construction.
+// Executes a module symbolically once, and proves that other modules are equal to this module. The
+// module may change after construction. Without ProofOptions::as_step, the module must exist until
+// the last call of prove(), because prove() reads the module's rank.
 class Prover {
  public:
-  // Executes all top-level graphs of `before`, or its step. Refuses claims of rewrite rules whose
-  // class of numerics exceeds `options.numerics`. O(nodes + arguments + tensors).
+  // Executes all top-level graphs of `before`. With ProofOptions::as_step, executes the step of
+  // `before` instead. Refuses a claim if the claim's rewrite rule changes numerics more than
+  // `options.numerics` allows. O(nodes + arguments + tensors).
   explicit Prover(const Module& before, const ProofOptions& options = ProofOptions(), std::vector<Claim> claims = {});
   ~Prover();
   Prover(const Prover&) = delete;
   Prover& operator=(const Prover&) = delete;
 
-  // Returns the name of the module that was proved last, or of the input module if none was. Not
-  // with ProofOptions::as_step. O(graphs).
+  // Returns the name of the module that was proved last. If no module was proved, returns the name
+  // of the input module. Must not be called with ProofOptions::as_step. O(graphs).
   ModuleName name() const;
 
-  // Compares graphs by name. `after` is another module, or the same one after a change. The answer
-  // is kUndecided if a step is to be compared and one of the modules holds none. Complexity as the
-  // constructor. `is_known`: if `after` is the module of the constructor, true by graph id for
-  // graphs that have not changed since the last successful proof. They are not executed again.
-  // Empty: none.
+  // Returns true if a Prover of `module`, the module that was proved last, has the same name(). The
+  // names differ if passes removed all backward nodes, because autograd may differentiate the
+  // remaining graph. O(nodes + edges).
+  bool is_named_alike(const Module& module) const;
+
+  // Compares the graphs of `after` with the graphs of the input module by name. `after` is another
+  // module, or the input module after a change. The answer is kUndecided if steps are compared and
+  // a module contains no step. The complexity is that of the constructor.
+  //
+  // `is_known` is used only if `after` is the module of the constructor. The vector has one entry
+  // for each graph id. An entry is true if the graph has not changed since the last successful
+  // proof. prove() does not execute this graph again. If `is_known` is empty, all graphs are
+  // executed.
   ModuleProof prove(const Module& after, const std::vector<bool>& is_known = std::vector<bool>());
 
  private:

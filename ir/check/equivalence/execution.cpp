@@ -316,39 +316,31 @@ class Execution {
 
   // -- naming a call
 
+  template <class... Words>
+  void add_words(const Words&... words) {
+    (words_.add(words), ...);
+  }
+
   void name_arg(const Arg& arg) {
-    const auto add_text = [&](StringId text) { words_.add(keys_.text(text)); };
+    const auto kind_tag = [&] { return key_tag(KeyKind::kName, static_cast<uint64_t>(arg.kind())); };
     switch (arg.kind()) {
       case ArgKind::kNone:
-        words_.add(key_tag(KeyKind::kNone));
-        return;
+        return add_words(key_tag(KeyKind::kNone));
       case ArgKind::kBool:
-        words_.add(key_tag(KeyKind::kBool));
-        words_.add(arg.as_bool() ? 1U : 0U);
-        return;
+        return add_words(key_tag(KeyKind::kBool), arg.as_bool() ? 1U : 0U);
       case ArgKind::kInt:
-        words_.add(key_tag(KeyKind::kInt));
-        words_.add(SymInt(arg.as_int()).key());
-        return;
+        return add_words(key_tag(KeyKind::kInt), SymInt(arg.as_int()).key());
       case ArgKind::kExpr:
-        words_.add(key_tag(KeyKind::kInt));
-        words_.add(keys_.integer(arg.as_expr()).key());
-        return;
+        return add_words(key_tag(KeyKind::kInt), keys_.integer(arg.as_expr()).key());
       case ArgKind::kFloat:
-        words_.add(key_tag(KeyKind::kFloat));
-        words_.add(arg.as_bits());
-        return;
+        return add_words(key_tag(KeyKind::kFloat), arg.as_bits());
       case ArgKind::kNode:
         if (const Cell* cell = values_.find(arg.as_node()); cell != nullptr) name_cell(*cell);
         return;
       case ArgKind::kGraph:
-        words_.add(key_tag(KeyKind::kGraph));
-        words_.add(subgraph_key(arg.as_string()));
-        return;
+        return add_words(key_tag(KeyKind::kGraph), subgraph_key(arg.as_string()));
       case ArgKind::kGroupExpr:
-        words_.add(key_tag(KeyKind::kName, static_cast<uint64_t>(arg.kind())));
-        words_.add(keys_.integer(arg.as_expr()).key());
-        return;
+        return add_words(kind_tag(), keys_.integer(arg.as_expr()).key());
       case ArgKind::kString:
       case ArgKind::kDevice:
       case ArgKind::kOp:
@@ -357,25 +349,21 @@ class Execution {
       case ArgKind::kBytes:
       case ArgKind::kRngSlot:
       case ArgKind::kUnknown:
-        words_.add(key_tag(KeyKind::kName, static_cast<uint64_t>(arg.kind())));
-        add_text(arg.as_string());
-        return;
+        return add_words(kind_tag(), keys_.text(arg.as_string()));
       case ArgKind::kList:
       case ArgKind::kTuple:
         // An operator with a schema accepts either for the other; an index does not.
-        words_.add(key_tag(KeyKind::kList, is_schema_call_ ? 0 : static_cast<uint64_t>(arg.kind())));
-        words_.add(graph_.pool().children(arg).size());
-        for (const Arg& child : graph_.pool().children(arg)) name_arg(child);
-        return;
+        add_words(key_tag(KeyKind::kList, is_schema_call_ ? 0 : static_cast<uint64_t>(arg.kind())));
+        return name_children(arg);
       default:
         break;
     }
-    words_.add(key_tag(KeyKind::kName, static_cast<uint64_t>(arg.kind())));
-    if (!arg.has_children()) {
-      words_.add(arg.as_bits());
-      return;
-    }
-    add_text(arg.type());
+    if (!arg.has_children()) return add_words(kind_tag(), arg.as_bits());
+    add_words(kind_tag(), keys_.text(arg.type()));
+    name_children(arg);
+  }
+
+  void name_children(const Arg& arg) {
     words_.add(graph_.pool().children(arg).size());
     for (const Arg& child : graph_.pool().children(arg)) name_arg(child);
   }

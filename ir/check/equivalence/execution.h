@@ -14,79 +14,87 @@
 #include "ir/check/equivalence/named_values.h"
 #include "ir/graph/graph.h"
 
-// Symbolic execution of a graph: each tensor is a name for the expression that computes it. Changes
-// to objects, storages, generators and process groups are changes to names. Two graphs whose
-// executions end alike compute the same.
+// Symbolic execution of a graph. Each tensor is represented by a name for the expression that
+// computes the tensor. A change of an object, a storage, a generator or a process group changes
+// names. If two executions end with the same names, their graphs compute the same results.
 //
-// Objects, as in Python and ATen:
+// The execution models objects as Python and ATen do:
 //
-//   leaf of a node's value   an object: an in-place op returns the object that it was given
-//   object                   a storage and a geometry: `set_` changes the former, `t_` the latter
-//   storage                  its content, whether a collective has yet to fill it, and the group of
-//                            its possible aliases
+//   leaf of a node's value   refers to an object. An in-place operator returns the object that it
+//                            received.
+//   object                   has a storage and a geometry. `set_` changes the storage, and `t_`
+//                            changes the geometry.
+//   storage                  has a content and a group of possible aliases. It is possible
+//                            that a collective has not filled the storage yet.
 //
-// A reader sees the current content through the object's geometry. A call is therefore named by its
-// target and arguments, with tensors as (content, geometry). The content after a write is (write,
-// call). A draw is also named by the state of the generator. No name contains a node, a storage or
-// a place in the schedule, so a recomputed copy has the name of its original.
+// A call sees the current content of a storage through the geometry of an object. A call is
+// therefore named by its target and its arguments, where each tensor is represented by (content,
+// geometry). After a write, the content is named (write, call). The name of a random draw also
+// contains the state of the generator. No name contains a node, a storage or a position in the
+// schedule. A recomputed copy therefore has the name of its original.
 
 namespace fxopt {
 
-// A tensor, integer or container inside a node's value. Containers come before their elements.
+// A tensor, integer or container inside a node's value. A container comes before its elements.
 struct ValueShapeCell {
   using Kind = Cell::Kind;
   Kind kind = Kind::kPlain;
   bool is_dict = false;
-  uint32_t count = 0;             // kContainer: elements
-  uint32_t share = 0;             // kTensor: equal numbers above 0 share one storage
-  bool may_share = false;         // they only may share it: see may_be_of_region()
-  GeometryId geometry;            // kTensor
-  std::optional<SymInt> integer;  // kPlain: its value if it is an integer
-  Hash128 name;                   // its key, if it is an element of a dict
+  uint32_t count = 0;             // kContainer: number of elements
+  uint32_t share = 0;             // kTensor: cells with the same number above 0 share one storage
+  bool may_share = false;         // sharing is possible but not certain: see may_be_of_region()
+  GeometryId geometry;            // kTensor: the geometry
+  std::optional<SymInt> integer;  // kPlain: the value if it is an integer
+  Hash128 name;                   // the key if the cell is an element of a dict
 };
 using ValueShape = std::vector<ValueShapeCell>;
 
-// The tensors that a view shows, by the name of the call and its arguments.
+// The tensors that a view call returns. The name of the call and of the call's arguments is the key
+// of the fact.
 struct ViewFact {
   enum class Kind : uint8_t { kSame, kView, kCopy, kEither };
   Kind kind = Kind::kEither;
   enum class Source : uint8_t { kRule, kRecord, kStorageIds };
-  Source source = Source::kRule;  // origin: a rule, the recorded value, or the file's storage ids
+  // The origin of the fact: a rule, the recorded value, or the storage ids of the file.
+  Source source = Source::kRule;
   bool is_list = false;
   std::vector<GeometryId> tensors;
 };
 
-// Facts that the prover takes from the input graph: recorded sizes, strides and integers, and the
-// inputs that share memory. A fact of the output graph counts only if it is here or can be
-// calculated.
+// Facts that the prover uses from the input graph: recorded sizes, strides and integers, and which
+// inputs share memory. A fact of the output graph is used only if the input graph has the same
+// fact, or if the fact can be calculated.
 struct Axioms {
   GeometryTable geometries;
-  bool is_open = true;  // the input graph is being executed: recorded facts become axioms
-  // Whether results of calls are axioms. If not, a call is named with its recorded result, so two
-  // calls with different recorded results differ. That is enough if both graphs were recorded
-  // alike.
+  // True while the input graph is executed. During that time, recorded facts become axioms.
+  bool is_open = true;
+  // Whether recorded results of calls are axioms. If false, the name of a call contains the call's
+  // recorded result, so two calls with different recorded results differ. This is enough if both
+  // graphs were recorded in the same way.
   bool keeps_results = false;
-  // Whether a draw is named by its node instead of the state of the generator. If draws may be left
-  // out, later draws get other numbers, which the caller has allowed.
+  // Whether the name of a draw contains the name of the draw's node instead of the generator's
+  // state. True if the caller allows dead draws to be removed. Later draws then get other numbers,
+  // which the caller accepts.
   bool draws_by_name = false;
   HashMap<Hash128, ViewFact, Hash128Hash> views;
-  HashMap<Hash128, GeometryId, Hash128Hash> changed;  // geometries after an in-place change
+  HashMap<Hash128, GeometryId, Hash128Hash> changed;  // geometries after in-place changes
   HashMap<Hash128, SymInt, Hash128Hash> integers;
-  HashMap<Hash128, ValueShape, Hash128Hash> inputs;  // graph inputs by position, attributes by name
+  HashMap<Hash128, ValueShape, Hash128Hash> inputs;  // inputs by position, attributes by name
   HashMap<Hash128, ValueShape, Hash128Hash> results;
-  std::vector<Hash128> made;                   // first contents of the storages of the input graphs
-  HashSet<Hash128, Hash128Hash> made_by_name;  // the same, filled on first use
-  // By the geometry after a transposition of an unknown one: the transposition, and the geometry
-  // that the same transposition restores.
+  std::vector<Hash128> made;                   // first contents of storages in the input graphs
+  HashSet<Hash128, Hash128Hash> made_by_name;  // the contents of `made`, filled on first use
+  // Transpositions of tensors with an unknown geometry. The key is the geometry after the
+  // transposition. The value holds the name of the transposition, and the geometry that a second
+  // transposition of this kind restores.
   HashMap<GeometryId, std::pair<Hash128, GeometryId>> undone;
-  // Reshapes that are known to be views: the input graph has them as `view`, which raises if it
-  // copies.
+  // Reshapes that are known to be views. The input graph contains these reshapes as `view`, which
+  // raises an error if a copy is necessary.
   HashSet<Hash128, Hash128Hash> shown;
-  HashSet<Hash128, Hash128Hash> asked;  // integers without a recorded value at their first use
-  // An execution of the input graph has learned about something unknown (`shown`, `asked`,
-  // GeometryTable::learn). The graph is executed again.
+  HashSet<Hash128, Hash128Hash> asked;  // integers that had no recorded value at first use
+  // True if an execution of the input graph found a fact that was unknown before (`shown`, `asked`,
+  // GeometryTable::learn). The graph must be executed again.
   bool has_learned = false;
-  uint32_t key_bits = 128;  // in the names of calls
+  uint32_t key_bits = 128;  // number of bits in the names of calls
 };
 
 // The name of a node's computation.
@@ -94,25 +102,35 @@ struct NamedNode {
   NodeId node;
   uint64_t uid = 0;
   Hash128 key;
-  uint64_t arguments = 0;   // a hint: without contents and other dependencies
-  bool lacks_fact = false;  // a view whose tensors neither an axiom nor a calculation gives
+  // A hint: the name of the call without the contents of operands and other dependencies.
+  uint64_t arguments = 0;
+  // True for a view whose tensors are neither given by an axiom nor calculated.
+  bool lacks_fact = false;
 };
 
 // A tensor or other value that is visible from outside after the graph has run.
 struct EndValue {
-  NodeId node;        // its producer; invalid: a constant
-  std::string label;  // "output 3", "input x", "attribute w"
-  Hash128 content;    // as a reader sees it, without geometry
+  NodeId node;        // producer of the value; invalid for a constant
+  std::string label;  // the name in reports: "output 3", "input x", "attribute w"
+  Hash128 content;    // the visible content, without the geometry
   Hash128 geometry;
-  uint32_t storage = 0;     // numbered from 1 in this order; 0: not a tensor
-  uint32_t object = 0;      // the same for tensor objects, which may be returned twice
-  uint32_t may_be = 0;      // the first earlier value that may be the same object; 0: none
-  uint32_t may_share = 0;   // the first earlier storage that may be the same one; 0: none
-  bool is_changed = false;  // attributes: differs from its value at the start
+  // The number of the storage. Storages are numbered from 1 in the order of the values. The number
+  // is 0 if the value is not a tensor.
+  uint32_t storage = 0;
+  // The number of the tensor object. Objects are numbered in the same way as storages. One object
+  // may be returned twice.
+  uint32_t object = 0;
+  // The first earlier value that may be the same object, or 0 if no such value exists.
+  uint32_t may_be = 0;
+  // The first earlier storage that may be the same storage, or 0 if no such storage exists.
+  uint32_t may_share = 0;
+  // Whether an attribute's value differs from its value at the start.
+  bool is_changed = false;
 };
 
-// A call that changes a tensor in place, with the earlier calls that took or returned the tensor,
-// each once. Autograd may have kept the tensor for these calls, and then refuses to differentiate.
+// A call that changes a tensor in place. `kept_by` lists the earlier calls that took or returned
+// the tensor, without duplicates. Autograd may have kept the tensor for these calls. In that case,
+// autograd refuses to differentiate.
 struct ChangeInPlace {
   Hash128 call;
   std::vector<Hash128> kept_by;  // sorted
@@ -120,24 +138,27 @@ struct ChangeInPlace {
   friend auto operator<=>(const ChangeInPlace&, const ChangeInPlace&) = default;
 };
 
-// The end of an execution.
+// The state at the end of an execution.
 struct ExecutionEnd {
-  std::vector<NamedNode> nodes;  // calls, in schedule order
+  std::vector<NamedNode> nodes;  // the calls, in schedule order
   size_t num_inputs = 0;
   Hash128 output_structure;
   std::vector<EndValue> outputs, inputs, attributes;
   Hash128 generator, world, mode;
-  std::vector<std::pair<Hash128, std::vector<Hash128>>> collectives;  // by group, by first issue
-  std::vector<std::pair<Hash128, std::vector<Hash128>>>
-      messages;  // by group: sends and receives, which must not be left out
-  std::vector<std::pair<Hash128, std::vector<Hash128>>> issued;  // with repeated issues
-  std::vector<Hash128> draws;                                    // by name, if Axioms::draws_by_name
-  std::vector<Hash128> assertions, waits, pending;               // sorted, each once
-  std::vector<ChangeInPlace> changes;                            // sorted, if is_differentiated
+  // The collectives of each group. Groups are in the order of their first collective.
+  std::vector<std::pair<Hash128, std::vector<Hash128>>> collectives;
+  // The sends and receives of each group. A pass must not remove a send or a receive.
+  std::vector<std::pair<Hash128, std::vector<Hash128>>> messages;
+  std::vector<std::pair<Hash128, std::vector<Hash128>>> issued;  // also contains repeated issues
+  // The draws by name. Filled only if Axioms::draws_by_name is set.
+  std::vector<Hash128> draws;
+  std::vector<Hash128> assertions, waits, pending;  // sorted, without duplicates
+  std::vector<ChangeInPlace> changes;               // sorted, only if is_differentiated
   std::vector<RefusedClaim> refused;
-  size_t recorded_views = 0, storage_id_views = 0;  // views without a rule: see ViewFact::Source
+  // Number of views without a rule, see ViewFact::Source.
+  size_t recorded_views = 0, storage_id_views = 0;
 
-  // Returns one name for the end.
+  // Returns one name for the whole state.
   Hash128 key() const;
 };
 
@@ -148,17 +169,19 @@ struct ExecutionInput {
   CallRules& rules;
   EffectMap& effects;
   Axioms& axioms;
-  const HashMap<StringId, Hash128>& subgraphs;  // keys of the graphs that nodes run
-  bool is_differentiated = false;               // `detach` and gradient modes count
-  bool is_called = false;                       // run by other graphs: known by inputs and computation
-  bool names_calls = true;                      // fill ExecutionEnd::nodes
-  const std::vector<Claim>* claims = nullptr;   // only those of this graph count
-  // For the graph of a step: the names of its inputs, in schedule order. Null: inputs go by
-  // position.
+  const HashMap<StringId, Hash128>& subgraphs;  // keys of the graphs that nodes run, by name
+  bool is_differentiated = false;               // whether `detach` and gradient modes matter
+  // Whether other graphs run this graph. The graph is then identified by its inputs and
+  // computation.
+  bool is_called = false;
+  bool names_calls = true;                     // whether to fill ExecutionEnd::nodes
+  const std::vector<Claim>* claims = nullptr;  // claims of other graphs are ignored
+  // The names of the inputs, in schedule order. Only for the graph of a step. If null, inputs are
+  // identified by position.
   const std::vector<StringId>* input_names = nullptr;
 };
 
-// Executes the graph. Expected O(nodes + arguments + tensors).
+// Executes the graph. Expected time O(nodes + arguments + tensors).
 ExecutionEnd execute(const ExecutionInput& input);
 
 }  // namespace fxopt

@@ -9,30 +9,31 @@
 
 namespace fxopt {
 
-// Groups of things that may be the same thing. A change of one may be a change of any other member
-// of its group, so it gives all others a new name. A thing that never joined another takes no
-// memory. Nearly O(1) per call.
+// Groups of items that may be the same item. A change of one member may be a change of any other
+// member of the group. All other members therefore get a new name. An item that never joined
+// another item takes no memory. Each call takes nearly O(1).
 class VersionedGroups {
  public:
-  // Records that two things may be the same. Changes neither.
+  // Records that two items may be the same. Changes neither item.
   void join(uint32_t a, uint32_t b);
-  // Records a change of `member`, named `by`. The caller knows the new state of `member` itself.
+  // Records a change of `member`. `by` is the name of the change. The caller knows the new state of
+  // `member` itself.
   void change(uint32_t member, const Hash128& by);
-  // Returns a name for the changes of possible aliases since the last own change of `member`, in
-  // their order. Zero: none. Earlier changes do not count: in one of two graphs, a dead value may
-  // have joined the group earlier.
+  // Returns a name for the sequence of changes of possible aliases since `member` was last changed
+  // by change(). Returns zero if no such change exists. Earlier changes are ignored, because in one
+  // of two graphs a dead value may have joined the group earlier.
   Hash128 changed_by_others(uint32_t member);
-  // mark() adds a name that holds for the whole group. marks() returns one name for all such names.
-  // Zero: none.
+  // mark() adds a name that applies to the whole group. marks() returns one name for all names that
+  // mark() added, or zero if none was added.
   void mark(uint32_t member, const Hash128& name);
   Hash128 marks(uint32_t member);
-  // Returns a number common to all members of the group, valid until the next join. 0: never
-  // joined.
+  // Returns a number that all members of the group share. The number is valid until the next join.
+  // Returns 0 if the member never joined another item.
   uint32_t group_of(uint32_t member);
 
  private:
-  // The changes as the coefficients of a polynomial, with the latest as the constant term. The
-  // changes since an earlier version are the remainder after removing that version.
+  // The changes are the coefficients of a polynomial. The latest change is the constant term. The
+  // changes since an earlier version are the remainder after that version is removed.
   struct Version {
     SymInt changes;
     size_t count = 0;
@@ -40,7 +41,7 @@ class VersionedGroups {
   };
   struct Member {
     uint32_t group = 0;
-    Version known;  // the version up to which its state is known
+    Version known;  // the group's version at which the member's state was last known
   };
   struct Group {
     uint32_t parent = 0;
@@ -57,8 +58,9 @@ class VersionedGroups {
     return member < places_.size() && places_[member] != 0 ? &members_[places_[member] - 1] : nullptr;
   }
 
-  std::vector<uint32_t>
-      places_;  // by member: 1 + its place among members_; 0, or beyond the end: it never joined another
+  // By member: 1 + the member's place in members_. A member that never joined another item has the
+  // entry 0 or no entry.
+  std::vector<uint32_t> places_;
   std::vector<Member> members_;
   std::vector<Group> groups_;
   std::vector<SymInt> powers_;  // powers of the polynomials' variable

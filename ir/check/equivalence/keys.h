@@ -13,12 +13,12 @@
 #include "ir/values/geometry.h"
 #include "ir/values/sym_int.h"
 
-// 128-bit names for everything that the prover compares. Equal names mean the same thing, in one
-// module or across two.
+// 128-bit names for everything that the prover compares. Equal names represent the same thing,
+// whether the names come from one module or from two modules.
 
 namespace fxopt {
 
-// The first word of a key. Keys of different kinds differ.
+// The kind of a key, which is part of the key's first word. Keys of different kinds differ.
 enum class KeyKind : uint8_t {
   kText,
   kGeometry,
@@ -58,10 +58,10 @@ enum class KeyKind : uint8_t {
   kSummed,
 };
 
-// Returns the first word of a key, with up to 56 bits of detail.
+// Returns the first word of a key. `detail` has up to 56 bits.
 constexpr uint64_t key_tag(KeyKind kind, uint64_t detail = 0) { return static_cast<uint64_t>(kind) | detail << 8U; }
 
-// Returns the key of words. O(words).
+// Returns the key of a sequence of words. O(words).
 Hash128 make_key(std::span<const uint64_t> words);
 template <size_t count>
 Hash128 make_key(KeyKind kind, const uint64_t (&words)[count]) {
@@ -75,7 +75,7 @@ inline void add_key(std::vector<uint64_t>& words, const Hash128& key) {
   words.push_back(key.low);
 }
 
-// The words of a key, added one by one. As fast to fill as an array.
+// The words of a key. Words are added one by one, and this is as fast as filling an array.
 class KeyWords {
  public:
   void clear() { size_ = 0; }
@@ -100,21 +100,23 @@ class KeyWords {
   size_t size_ = 0;
 };
 
-// Geometries by number, each once. A geometry that cannot be calculated has a number but no
-// Geometry.
+// A table of different geometries, each with a number. A geometry that cannot be calculated has a
+// number but no Geometry.
 using GeometryId = Id<struct GeometryTag>;
 
 class GeometryTable {
  public:
   GeometryId add(const Geometry& geometry);
-  // Adds a geometry that is known only by its name. Returns the geometry learned for it, if any.
+  // Adds a geometry that is known only by its name. If a geometry was learned for that name,
+  // returns the learned geometry.
   GeometryId add_unknown(const Hash128& name);
-  // Makes later calls of add_unknown() return `known` for `unknown`. Returns false if one was
-  // learned before.
+  // Makes later calls of add_unknown() return `known` instead of `unknown`. Returns false if a
+  // geometry was learned for `unknown` before.
   bool learn(GeometryId unknown, GeometryId known) { return learned_.emplace(unknown, known).second; }
 
   const Hash128& key(GeometryId id) const { return keys_[id.index()]; }
-  // Returns null if the geometry is known only by name. Valid until the next add.
+  // Returns null if the geometry is known only by its name. The pointer is valid until the next
+  // geometry is added.
   const Geometry* find(GeometryId id) const {
     const std::optional<Geometry>& known = known_[id.index()];
     return known.has_value() ? &*known : nullptr;
@@ -127,7 +129,8 @@ class GeometryTable {
   std::vector<std::optional<Geometry>> known_;
 };
 
-// Keys for the tables of one module, each made once. Follows the module as it grows.
+// Keys for the entries of one module's tables. Each key is computed once. Entries that are added to
+// the module later get keys as well.
 class ModuleKeys {
  public:
   ModuleKeys(const Module& module, GeometryTable& geometries)
@@ -135,7 +138,8 @@ class ModuleKeys {
 
   Hash128 text(StringId id);
   SymInt integer(ExprId id) { return integers_.of(id); }
-  // Returns the geometry of a tensor as recorded. O(1), except for the first of its kind.
+  // Returns the geometry that is recorded for a tensor. O(1), except for the first tensor with this
+  // geometry.
   GeometryId geometry(const Tensor& tensor) {
     const size_t place = (tensor.sizes.index() * 31 + tensor.strides.index()) % kRecent;
     Recorded& recent = recent_[place];
@@ -150,7 +154,7 @@ class ModuleKeys {
   };
   static constexpr size_t kRecent = 256;
 
-  // Whether two recorded tensors of one module are equal, ignoring storage and gradient.
+  // Whether two recorded tensors of one module are equal. Storage and gradient are not compared.
   static bool same_record(const Tensor& a, const Tensor& b) {
     return a.sizes == b.sizes && a.strides == b.strides && a.dtype == b.dtype && a.layout == b.layout &&
            a.conjugate == b.conjugate && a.negative == b.negative && a.offset == b.offset && a.device == b.device &&
@@ -161,9 +165,10 @@ class ModuleKeys {
   const Module* module_;
   GeometryTable* geometries_;
   SymInts integers_;
-  std::vector<std::optional<Hash128>> texts_;  // by string
+  std::vector<std::optional<Hash128>> texts_;  // the keys of texts, by string id
   HashMap<uint64_t, std::vector<Recorded>> recorded_;
-  std::vector<Recorded> recent_ = std::vector<Recorded>(kRecent);  // cache, by sizes and strides
+  // A cache, indexed by sizes and strides.
+  std::vector<Recorded> recent_ = std::vector<Recorded>(kRecent);
 };
 
 }  // namespace fxopt

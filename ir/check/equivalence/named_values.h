@@ -18,14 +18,14 @@ struct Cell {
   enum class Kind : uint8_t { kTensor, kPlain, kContainer };
   Kind kind = Kind::kPlain;
   bool is_dict = false;
-  bool is_whole = false;  // kTensor without any recorded fact: it may hold others
-  uint32_t first = 0;     // kTensor: object, kPlain: integer, kContainer: cell
-  uint32_t count = 0;     // kContainer
-  uint32_t names = 0;     // kContainer that is a dict: the first of its keys
+  bool is_whole = false;  // kTensor: nothing is recorded, so the value may contain other values
+  uint32_t first = 0;     // place of the tensor's object, the integer, or the first cell
+  uint32_t count = 0;     // kContainer: number of cells
+  uint32_t names = 0;     // kContainer that is a dict: place of the first key
 };
 
 // The values of a graph's nodes under symbolic execution. Several nodes may share a cell. Cells
-// have dense numbers. References to them are valid until the next one is added.
+// have dense numbers. A reference to a cell is valid until the next cell is added.
 class NamedValues {
  public:
   static constexpr uint32_t kNone = ~uint32_t{0};
@@ -43,7 +43,7 @@ class NamedValues {
   static Cell tensor(uint32_t object) { return {Cell::Kind::kTensor, false, false, object, 0, 0}; }
   static Cell whole(uint32_t object) { return {Cell::Kind::kTensor, false, true, object, 0, 0}; }
   Cell integer(const SymInt& integer);
-  // Copies the parts. `names`: the keys of a dict.
+  // list() and dict() copy the parts. `names` are the keys of the dict.
   Cell list(std::span<const Cell> parts);
   Cell dict(std::span<const Cell> parts, std::span<const Hash128> names);
 
@@ -65,14 +65,15 @@ class NamedValues {
   void set_cell(NodeId node, uint32_t cell) { by_node_[node.index()] = cell; }
 
   // -- queries
-  // Appends the objects of all tensors in it, in order. O(cells).
+  // Appends the objects of all tensors in the cell or argument, in order. O(cells).
   void collect_objects(const Cell& cell, std::vector<uint32_t>& out) const;
   void collect_objects(const Arg& arg, std::vector<uint32_t>& out) const;
-  // Returns the integer value, or nothing if it is something else.
+  // Returns the integer value. Returns nothing if the value is not an integer.
   std::optional<SymInt> integer_of(NodeId node) const;
   std::optional<SymInt> integer_of(const Arg& arg, ModuleKeys& keys) const;
-  // Return `container[key]` as Python does: the place of an element, or the cells of a slice.
-  // Return nothing if `key` does not determine it. O(names) in a dict, O(parts) of a slice.
+  // These functions evaluate `container[key]` as Python does. element() returns the place of an
+  // element. slice() returns the cells of a slice. Both return nothing if `key` does not determine
+  // the result. O(names) for a dict, O(parts) for a slice.
   std::optional<uint32_t> element(const Cell& container, const Arg& key, ModuleKeys& keys) const;
   std::optional<std::vector<Cell>> slice(const Cell& container, const Arg& key) const;
 
@@ -81,7 +82,7 @@ class NamedValues {
   std::vector<Cell> cells_;
   std::vector<SymInt> integers_;
   std::vector<Hash128> names_;     // keys of dicts
-  std::vector<uint32_t> by_node_;  // its cell
+  std::vector<uint32_t> by_node_;  // cell of each node
 };
 
 }  // namespace fxopt

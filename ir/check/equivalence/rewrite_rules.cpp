@@ -44,7 +44,7 @@ RewriteRules::RewriteRules(const Graph& graph, ModuleKeys& keys, CallRules& rule
       is_differentiated_(is_differentiated) {
   if (claims == nullptr) return;
   for (const Claim& claim : *claims) {
-    if (claim.graph == module_.text(graph.name())) claims_.emplace(claim.uid, claim.law);
+    if (claim.graph == module_.text(graph.name())) claims_.emplace(claim.uid, claim.rule);
   }
 }
 
@@ -65,7 +65,7 @@ bool RewriteRules::issue_as_claimed(const Call& call, const Hash128& group, cons
     return false;
   }
   if (claim->second == RewriteRule::kBucket) note_gather(call);  // a later node may slice a shard out of it
-  std::string why = "its process group is not known";
+  std::string why = "the process group of the collective is not known";
   if (group != Hash128()) {
     why = claim->second == RewriteRule::kGathers           ? issue_as_gathers(call, world)
           : claim->second == RewriteRule::kAddedReductions ? issue_as_sum(call, group, ranks, world)
@@ -177,15 +177,15 @@ bool RewriteRules::copies_row_by_row(const Call& call) {
 std::string RewriteRules::name_by_part(NodeId node) {
   if (is_differentiated_) return "autograd may run through the graph, and the slice has its own history";
   const Cell* cell = values_.find_tensor(node);
-  if (cell == nullptr) return "it is not a tensor";
+  if (cell == nullptr) return "the value is not a tensor";
   const uint32_t object = cell->first;
   const uint32_t storage = memory_.object(object).storage;
   if (!memory_.is_certain(storage)) {
-    return "a collective is filling its memory, or a possible alias was written";
+    return "a collective is filling the memory of the value, or a possible alias was written";
   }
-  if (!memory_.byte_range(object).has_value()) return "its sizes are not known";
+  if (!memory_.byte_range(object).has_value()) return "the sizes of the value are not known";
   const std::optional<Source> source = copied_to(object);
-  if (!source.has_value()) return "its bytes are not exactly the range that one tensor was copied into";
+  if (!source.has_value()) return "no tensor was copied to exactly the bytes of the value";
   const std::string why = check_part(*memory_.known_geometry(object), *geometries_.find(source->geometry));
   if (!why.empty()) return why;
   stand_for(node, object, source->data, source->geometry);
@@ -230,7 +230,7 @@ void RewriteRules::note_rows(const Call& call) {
 // RewriteRule::kBucket and RewriteRule::kBucketedReduction for the collective. It fills each result
 // from the tensors concatenated in the operand for that result, and counts as one call for each
 // member. Returns the reason against it.
-std::string RewriteRules::issue_as_members(const Call& call, RewriteRule law, const Hash128& group,
+std::string RewriteRules::issue_as_members(const Call& call, RewriteRule rule, const Hash128& group,
                                            const Hash128& ranks, const Hash128& world) {
   if (is_differentiated_) return "autograd may run through the graph";
   const std::vector<uint32_t>&given = call.given, &made = call.made;
@@ -238,12 +238,13 @@ std::string RewriteRules::issue_as_members(const Call& call, RewriteRule law, co
   const CollectiveKind kind = collective_kind(op);
   const bool is_gather = kind == CollectiveKind::kAllGather;
   const bool is_scatter = kind == CollectiveKind::kReduceScatter;
-  if (is_gather != (law == RewriteRule::kBucket) || (!is_gather && !is_scatter && kind != CollectiveKind::kAllReduce)) {
+  if (is_gather != (rule == RewriteRule::kBucket) ||
+      (!is_gather && !is_scatter && kind != CollectiveKind::kAllReduce)) {
     return "the rewrite rule is for another kind of collective";
   }
   const bool is_out = is_gather && op.writes.size() == 1 && given.size() == 2 && made.size() == 1;
   if (!is_out && (!op.writes.empty() || given.size() != made.size() || made.empty())) {
-    return "it does not return one tensor for each operand";
+    return "the collective does not return one tensor for each operand";
   }
   words_.clear();
   words_.add(key_tag(KeyKind::kMember, static_cast<uint64_t>(kind)));
@@ -279,7 +280,7 @@ SideBySide RewriteRules::members_given(NodeId node, CollectiveKind kind, uint32_
                                        std::string& why) {
   SideBySide bucket;
   if (memory_.storage(memory_.object(made).storage).is_pending) {
-    why = "a collective is already filling its result";
+    why = "another collective is already filling the result";
     return bucket;
   }
   const bool is_gather = kind == CollectiveKind::kAllGather, is_scatter = kind == CollectiveKind::kReduceScatter;
@@ -288,19 +289,19 @@ SideBySide RewriteRules::members_given(NodeId node, CollectiveKind kind, uint32_
   std::optional<Hash128> elements = from == nullptr ? std::nullopt : memory_.elements_key(given, *from);
   if (to == nullptr || !elements.has_value() || !is_plain(*from) || !is_plain(*to) || !is_row_major(*to) ||
       !to->offset.is(0) || from->dtype != to->dtype) {
-    why = "its operand or its result is not row-major, or their dtypes differ";
+    why = "the operand or the result is not row-major, or the two dtypes differ";
     return bucket;
   }
   bucket.dtype = to->dtype;
   const SymInt count = from->num_elements(), made_count = to->num_elements();
   if (!count.is_static() || !made_count.is_static() || count.value() < 1 || made_count.value() < 1) {
-    why = "its sizes are not known";
+    why = "the sizes of the operand or of the result are not known";
     return bucket;
   }
   const int64_t more = is_gather ? made_count.value() : count.value();
   const int64_t less = is_gather ? count.value() : made_count.value();
   if (more % less != 0 || (!is_gather && !is_scatter && more != less)) {
-    why = "the sizes of its operand and its result do not fit";
+    why = "the sizes of the operand and of the result do not match";
     return bucket;
   }
   const int64_t ranks = more / less;
@@ -313,13 +314,13 @@ SideBySide RewriteRules::members_given(NodeId node, CollectiveKind kind, uint32_
       elements = NamedMemory::elements_key(sent_->data, geometry);
       data = geometry.offset.is(0) ? sent_->data : Hash128();
     } else if (memory_.may_share(given, made)) {
-      why = "its place in the result is not known to hold a copy of one tensor";
+      why = "no tensor is known to be copied to this rank's place in the result";
       return bucket;
     }
   }
   bucket.rows = is_scatter ? ranks : 1;
   bucket.parts.push_back({*elements, count.value() / bucket.rows, data});
-  if (!open_parts(bucket)) why = "more than " + std::to_string(kMostParts) + " tensors are concatenated in it";
+  if (!open_parts(bucket)) why = "more than " + std::to_string(kMostParts) + " tensors are concatenated in the operand";
   bucket.rows = is_gather ? ranks : 1;
   return bucket;
 }
@@ -361,7 +362,7 @@ std::string RewriteRules::check_place(NodeId node, uint32_t given, uint32_t made
   const ProcessGroup* group = find_group(module_, group_of_call(graph_, node).uid);
   if (memory_.holder_of(memory_.object(given).storage) != storage || group == nullptr ||
       !is_own_place(module_, group->ranks, from.offset, count)) {
-    return "its operand may share memory with its result, but is not at this rank's place in it";
+    return "the operand may share memory with the result, but is not at this rank's place in the result";
   }
   return "";
 }
@@ -378,25 +379,25 @@ std::optional<RewriteRules::Source> RewriteRules::copied_to(uint32_t object) {
 // columns is treated as the columns themselves, in a row-major layout of its own.
 std::string RewriteRules::name_by_bucket(const Call& call) {
   const Cell* cell = values_.find_tensor(call.node);
-  if (cell == nullptr) return "it is not a tensor";
+  if (cell == nullptr) return "the value is not a tensor";
   const uint32_t object = cell->first;
   const uint32_t seen = copies_row_by_row(call) ? call.given[0] : object;
-  if (is_named_by_rule(seen)) return "a rewrite rule has already named the tensor that it shows";
+  if (is_named_by_rule(seen)) return "a rewrite rule was already applied to the tensor of this slice";
   const uint32_t storage = memory_.holder_of(memory_.object(seen).storage);
   const auto found = bucketed_.find(storage);
-  if (found == bucketed_.end()) return "it is not a slice of such a collective's result";
+  if (found == bucketed_.end()) return "the value is not a slice of the result of a bucketed collective";
   if (!memory_.is_certain(storage) || memory_.all_of(storage) != found->second.filled) {
-    return "no wait has completed the collective, or its result was written afterwards";
+    return "no wait has completed the collective, or the result was written afterwards";
   }
   const Geometry* geometry = memory_.known_geometry(seen);
-  if (geometry == nullptr) return "its sizes are not known";
+  if (geometry == nullptr) return "the sizes of the value are not known";
   const std::optional<std::vector<SideBySide::Part>> parts = parts_seen(found->second.buffer, *geometry);
-  if (!parts.has_value()) return "it does not show whole tensors of the result";
-  if (memory_.known_geometry(object) == nullptr) return "its sizes are not known";
+  if (!parts.has_value()) return "the slice does not consist of whole tensors of the result";
+  if (memory_.known_geometry(object) == nullptr) return "the sizes of the value are not known";
   Geometry own = *memory_.known_geometry(object);
   if (!is_row_major(own) || !is_plain(own) || !is_plain(*geometry) || own.dtype != geometry->dtype ||
       (seen != object && own.sizes != geometry->sizes)) {
-    return "it is not row-major, as it was reduced or gathered";
+    return "the value is not row-major, or differs from the slice in sizes or dtype";
   }
   words_.clear();
   words_.add(key_tag(KeyKind::kMember));
@@ -412,7 +413,7 @@ std::optional<RewriteRules::Single> RewriteRules::single(const Call& call, std::
   if (is_differentiated_) {
     why = "autograd may run through the graph";
   } else if (call.given.size() != 1 || call.made.size() != 1 || !graph_.op(call.node).writes.empty()) {
-    why = "it does not return one new tensor for one operand";
+    why = "the collective does not return one new tensor for one operand";
   } else {
     const Geometry* from = memory_.known_geometry(call.given[0]);
     const Geometry* to = memory_.known_geometry(call.made[0]);
@@ -420,7 +421,7 @@ std::optional<RewriteRules::Single> RewriteRules::single(const Call& call, std::
         from == nullptr || to == nullptr ? std::nullopt : memory_.elements_key(call.given[0], *to);
     const bool is_laid_out = elements.has_value() && is_row_major(*to) && to->offset.is(0) && is_plain(*to);
     if (is_laid_out) return Single{from, to, *elements};
-    why = "its operand or its result is not row-major";
+    why = "the operand or the result is not row-major";
   }
   return std::nullopt;
 }
@@ -429,15 +430,15 @@ std::optional<RewriteRules::Single> RewriteRules::single(const Call& call, std::
 // RewriteRule::kOwnShard. Returns the reason if it is unknown.
 std::string RewriteRules::note_gather(const Call& call) {
   std::string why;
-  if (collective_kind(graph_.op(call.node)) != CollectiveKind::kAllGather) return "it is not an all-gather";
+  if (collective_kind(graph_.op(call.node)) != CollectiveKind::kAllGather) return "the call is not an all-gather";
   const std::optional<Single> one = single(call, why);
   if (!one.has_value()) return why;
   const ProcessGroup* group = find_group(module_, group_of_call(graph_, call.node).uid);
-  if (group == nullptr || group->ranks.empty()) return "its process group is not listed";
+  if (group == nullptr || group->ranks.empty()) return "the file does not list the process group of the collective";
   const SymInt count = one->from->num_elements(), made_count = one->to->num_elements();
   if (!count.is_static() || !made_count.is_static() || count.value() < 1 || made_count.value() % count.value() != 0 ||
       made_count.value() / count.value() != static_cast<int64_t>(group->ranks.size())) {
-    return "its sizes are not known, or do not fit its ranks";
+    return "the sizes are not known, or do not match the number of ranks";
   }
   GatherResult result;
   const uint32_t given = call.given[0];
@@ -542,12 +543,13 @@ std::string RewriteRules::issue_as_sum(const Call& call, const Hash128& group, c
                                        const Hash128& world) {
   const Op& op = graph_.op(call.node);
   const CollectiveKind kind = collective_kind(op);
-  if (kind != CollectiveKind::kReduceScatter && kind != CollectiveKind::kAllReduce) return "it is not a reduction";
+  if (kind != CollectiveKind::kReduceScatter && kind != CollectiveKind::kAllReduce)
+    return "the call is not a reduction";
   std::string why;
   const std::optional<Single> one = single(call, why);
   if (!one.has_value()) return why;
   const SymInt count = one->from->num_elements();
-  if (!count.is_static()) return "its sizes are not known";
+  if (!count.is_static()) return "the sizes of the operand are not known";
   words_.clear();
   words_.add(key_tag(KeyKind::kSummed, static_cast<uint64_t>(kind)));
   words_.add(group);
@@ -561,9 +563,9 @@ std::string RewriteRules::issue_as_sum(const Call& call, const Hash128& group, c
     is_linear = name == "sum" || (name == "avg" && is_floating(one->from->dtype));
     words_.add(keys_.text(reduce_op->as_string()));
   }
-  if (!is_linear) return "it neither sums nor averages";
+  if (!is_linear) return "the reduction neither sums nor averages";
   std::vector<Hash128> members = addends_of({one->elements, data_of_all(call.given[0])}, one->from->dtype);
-  if (members.empty()) return "it adds up more than " + std::to_string(kMostParts) + " tensors";
+  if (members.empty()) return "the call adds more than " + std::to_string(kMostParts) + " tensors";
   const size_t size = words_.size();
   NamedTotal total;
   for (Hash128& member : members) {
@@ -581,7 +583,7 @@ std::string RewriteRules::issue_as_sum(const Call& call, const Hash128& group, c
 
 // RewriteRule::kAddedReductions for an `add` of two results.
 std::string RewriteRules::name_by_sum(const Call& call) {
-  if (!adds_two(call)) return "it does not add two tensors of equal sizes";
+  if (!adds_two(call)) return "the call does not add two tensors of equal sizes";
   NamedTotal total;
   for (const uint32_t object : call.given) {
     const uint32_t storage = memory_.holder_of(memory_.object(object).storage);
@@ -590,10 +592,10 @@ std::string RewriteRules::name_by_sum(const Call& call) {
     if (found == reduced_.end() || is_named_by_rule(object) || !is_row_major(*geometry) || !geometry->offset.is(0) ||
         !is_plain(*geometry) || !(geometry->num_elements() == found->second.count) ||
         geometry->dtype != found->second.dtype) {
-      return "its operands are not whole results of such reductions";
+      return "an operand is not the whole result of a reduction that this rule covers";
     }
     if (!memory_.is_certain(storage) || memory_.all_of(storage) != found->second.filled) {
-      return "no wait has completed one of its operands, or the operand was written afterwards";
+      return "no wait has completed one of the operands, or the operand was written afterwards";
     }
     total.add(found->second.total);
   }
@@ -609,15 +611,15 @@ std::string RewriteRules::name_by_sum(const Call& call) {
 std::string RewriteRules::name_by_shard(const Call& call) {
   const NodeId node = call.node;
   const Cell* cell = values_.find_tensor(node);
-  if (cell == nullptr) return "it is not a tensor";
+  if (cell == nullptr) return "the value is not a tensor";
   const uint32_t object = cell->first;
   if (rules_.of(graph_, node).special == CallRule::Special::kClone && call.given.size() == 1) {
-    return copies_row_by_row(call) ? name_by_copied_shard(call, object) : "it is not a row-major copy";
+    return copies_row_by_row(call) ? name_by_copied_shard(call, object) : "the value is not a row-major copy";
   }
   const GatherResult* result = gathered_on(object);
   const Geometry* geometry = memory_.known_geometry(object);
   if (result == nullptr || geometry == nullptr || !is_row_major(*geometry) || !is_plain(*geometry)) {
-    return "it is not a row-major slice of a gathered result after its wait";
+    return "the value is not a row-major slice of a gathered result after the wait";
   }
   const Gathered* gathered = nullptr;
   for (const Gathered& each : result->levels) {
@@ -625,10 +627,10 @@ std::string RewriteRules::name_by_shard(const Call& call) {
         geometry->num_elements().is(each.count) && is_own_place(module_, each.ranks, geometry->offset, each.count);
     if (is_own && gathered == nullptr) gathered = &each;
   }
-  if (gathered == nullptr) return "it does not show exactly this rank's shard";
+  if (gathered == nullptr) return "the slice is not exactly this rank's shard";
   const Geometry& source = *geometries_.find(gathered->source.geometry);
   if (geometry->dtype != source.dtype || geometry->rest != source.rest)
-    return "its dtype or device differs from the shard's";
+    return "the dtype or device differs from that of the shard";
   Geometry own = source;
   if (own.sizes != geometry->sizes) {
     own.sizes = geometry->sizes;
@@ -698,7 +700,7 @@ std::string RewriteRules::name_by_copied_shard(const Call& call, uint32_t object
   if (geometry == nullptr || made == nullptr || !is_row_major(*made) || made->sizes != geometry->sizes ||
       made->dtype != geometry->dtype || made->rest != geometry->rest || !is_plain(*geometry) || !is_plain(*made) ||
       !memory_.is_certain(storage)) {
-    return "it is not a row-major copy of a tensor with known contents";
+    return "the value is not a row-major copy of a tensor with known contents";
   }
   const auto found = parts_.find(storage);
   Hash128 data = memory_.data_key(seen);
@@ -711,10 +713,10 @@ std::string RewriteRules::name_by_copied_shard(const Call& call, uint32_t object
     data = found->second.source.data;
     own = *geometries_.find(found->second.source.geometry);
     if (own.dtype != geometry->dtype || own.rest != geometry->rest || !is_plain(own)) {
-      return "its dtype or device differs from the shard's";
+      return "the dtype or device differs from that of the shard";
     }
   } else if (!is_row_major(own)) {
-    return "it does not copy exactly this rank's shard";
+    return "the call does not copy exactly this rank's shard";
   }
   own.sizes = geometry->sizes;
   own.strides = row_major_strides(own.sizes);
