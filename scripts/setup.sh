@@ -5,6 +5,7 @@
 #   scripts/setup.sh         for users: compiler, CMake, libraries
 #   scripts/setup.sh --ci    also for .ci/run: clang, clang-format 14, ccache, python3 with venv and
 #                            jsonschema
+#   scripts/setup.sh --browser   Chromium and its driver, for the tests of the HTML report
 set -euo pipefail
 
 packages=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev libcli11-dev libspdlog-dev libfmt-dev
@@ -12,8 +13,9 @@ packages=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev lib
 case "${1-}" in
   "") ;;
   --ci) packages+=(clang clang-format-14 ccache python3 python3-venv python3-jsonschema) ;;
+  --browser) packages=(chromium chromium-driver) ;;
   *)
-    echo "setup: unknown argument '$1': usage: scripts/setup.sh [--ci]" >&2
+    echo "setup: unknown argument '$1': usage: scripts/setup.sh [--ci | --browser]" >&2
     exit 2
     ;;
 esac

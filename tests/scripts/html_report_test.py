@@ -31,7 +31,7 @@ def grouped(number: int) -> str:
 
 
 @needs_program
-@unittest.skipIf(browser.find_browser() is None, "no Chromium: install chromium-headless-shell or set FXOPT_BROWSER")
+@unittest.skipIf(browser.find_browser() is None, "no Chromium: install chromium, chromium-driver and Selenium")
 class HtmlReport(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()

@@ -1,6 +1,8 @@
 #include "tests/testdata/files.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -14,13 +16,19 @@ namespace {
 
 const std::filesystem::path kRoot = std::filesystem::path(FXOPT_SOURCE_DIR) / "testdata";
 
+uintmax_t largest_file() {
+  const char* text = std::getenv("FXOPT_TESTDATA_BYTES");
+  return text == nullptr ? UINTMAX_MAX : std::strtoull(text, nullptr, 10);
+}
+
 }  // namespace
 
 std::vector<std::string> testdata_files() {
   std::vector<std::string> names;
+  const uintmax_t most = largest_file();
   for (const std::filesystem::directory_entry& entry : std::filesystem::recursive_directory_iterator(kRoot)) {
     const std::string name = std::filesystem::relative(entry.path(), kRoot).string();
-    if (entry.is_regular_file() && format_of_path(name).has_value()) names.push_back(name);
+    if (entry.is_regular_file() && format_of_path(name).has_value() && entry.file_size() <= most) names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   return names;

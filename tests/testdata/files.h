@@ -8,15 +8,17 @@
 
 namespace fxopt {
 
-// All graph files below testdata/, sorted.
+// Returns all graph files below testdata/, sorted. If FXOPT_TESTDATA_BYTES is set, larger files are
+// left out.
 std::vector<std::string> testdata_files();
 
-// A file of testdata/, by its name there. Fails the test if it does not load.
+// Loads the file of testdata/ with this name. Fails the test if the file does not load.
 std::unique_ptr<Module> load_testdata(const std::string& name);
 
-// Prepares a module and runs passes on it ("": none). Fails the test if either fails.
+// Prepares a module and runs the given passes. "" means no passes. Fails the test if the
+// preparation or a pass fails.
 void optimize(Module& module, const std::string& passes);
-// load_testdata() followed by optimize().
+// Calls load_testdata(), and then optimize().
 std::unique_ptr<Module> load_optimized(const std::string& name, const std::string& passes);
 
 }  // namespace fxopt
