@@ -11,6 +11,7 @@
 #endif
 
 #include "cli/app.h"
+#include "cli/print/table.h"
 
 namespace {
 
@@ -27,12 +28,18 @@ void keep_freed_memory() {
 #endif
 }
 
-// Columns of the terminal behind standard output, from 80 to 160; 160 for a file or a pipe.
-size_t columns() {
-  constexpr size_t kLeast = 80, kMost = 160;
+// Columns of the terminal that shows a stream; 0 for a file or a pipe.
+size_t terminal_columns(int stream) {
   winsize size{};
-  if (::isatty(STDOUT_FILENO) != 1 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kMost;
-  return std::clamp(size_t{size.ws_col}, kLeast, kMost);
+  if (::isatty(stream) != 1 || ::ioctl(stream, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
+// Columns of a brief line on standard output.
+size_t brief_columns() {
+  constexpr size_t kLeast = 80, kMost = 160;
+  const size_t columns = terminal_columns(STDOUT_FILENO);
+  return columns == 0 ? kMost : std::clamp(columns, kLeast, kMost);
 }
 
 }  // namespace
@@ -42,9 +49,11 @@ int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
   try {
     const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
+    fxopt::set_table_width(std::cout, terminal_columns(STDOUT_FILENO));
+    fxopt::set_table_width(std::cerr, terminal_columns(STDERR_FILENO));
     const bool colours =
         fxopt::wants_colours(::isatty(STDERR_FILENO) == 1, std::getenv("NO_COLOR"), std::getenv("TERM"));
-    return fxopt::run_cli(args, {std::cout, std::cerr, colours, true, columns()});
+    return fxopt::run_cli(args, {std::cout, std::cerr, colours, true, brief_columns()});
   } catch (const std::exception& error) {
     // run_cli() handles every error of a command; this handles errors outside of it, such as
     // printing.

@@ -9,18 +9,20 @@
 
 namespace fxopt {
 
-// The columns of a brief line if it does not go to a terminal.
+// The number of columns of a brief line if the output is not a terminal.
 inline constexpr size_t kBriefWidth = 160;
 
-// A node in one line of at most `width` columns, for reading, not for parsing: name, type, target
-// and arguments, then phase, tag, module and source line. Longer parts end in "...".
+// Returns a node as one line of at most `width` columns. The line is for reading, not for parsing.
+// The line holds the name, type, target and arguments, followed by the phase, tag, module and
+// source line. Parts that are too long are cut and end in "...".
 std::string brief_node(const Graph& graph, NodeId node, size_t width);
 
-// The graphs of a module, a node a line; then the symbols, groups, meshes and runs that they refer
-// to, a record a line, and the numbers of the other records. O(nodes + records).
+// Prints the graphs of a module with one line for each node. Then prints one line for each symbol,
+// group, mesh and run that the graphs refer to. Ends with the counts of the other records. O(nodes
+// + records).
 void print_brief(std::ostream& out, const Module& module, size_t width);
 
-// Only that graph.
+// Prints only `graph`, with one line for each node.
 void print_brief(std::ostream& out, const Graph& graph, size_t width);
 
 }  // namespace fxopt

@@ -9,15 +9,16 @@
 
 namespace fxopt {
 
-// {file, line, column, byte, graph, node, field, module_path, source}: every key is present, null
-// if unknown.
+// Returns {file, line, column, byte, graph, node, field, module_path, source}. Every key is
+// present, and unknown values are null.
 nlohmann::ordered_json where_json(const Where& where);
 
-// {code, message, hint, where}.
+// Returns {code, message, hint, where}.
 nlohmann::ordered_json error_json(const Error& error);
 
-// Indents by two spaces, keeps keys in the order they were set, and ends with a line feed. Invalid
-// UTF-8 becomes the replacement character, since names come from files.
+// Returns `json` as text that is indented by two spaces and ends with a line feed. Keys keep the
+// order in which they were set. Names come from files, so invalid UTF-8 becomes the replacement
+// character.
 std::string json_text(const nlohmann::ordered_json& json);
 
 }  // namespace fxopt

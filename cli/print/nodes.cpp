@@ -63,10 +63,35 @@ std::string value_text(const Graph& graph, const Value& value) {
   return "unknown";
 }
 
+static bool is_in_torch(std::string_view file) { return file.find("-packages/torch/") != std::string_view::npos; }
+
+// "model.py:12": the innermost frame of a Python stack trace outside PyTorch; empty if none exists.
+static std::string user_frame(std::string_view stack) {
+  constexpr std::string_view kFile = "File \"", kLine = "\", line ";
+  for (size_t at = stack.rfind(kFile); at != std::string_view::npos;
+       at = at == 0 ? at - 1 : stack.rfind(kFile, at - 1)) {
+    const size_t begin = at + kFile.size(), end = stack.find(kLine, begin);
+    if (end == std::string_view::npos || is_in_torch(stack.substr(begin, end - begin))) continue;
+    const size_t number = end + kLine.size();
+    const size_t last = std::min(stack.find_first_not_of("0123456789", number), stack.size());
+    return std::string(stack.substr(begin, end - begin)) + ":" + std::string(stack.substr(number, last - number));
+  }
+  return {};
+}
+
+bool has_own_frame(const Graph& graph, NodeId node) {
+  const SourceId source = graph[node].source;
+  return source.is_valid() && !is_in_torch(graph.module().text(graph.module().source(source).file));
+}
+
 std::string source_text(const Graph& graph, NodeId node) {
   const Node& record = graph[node];
   if (!record.source.is_valid()) return {};
   const Source& source = graph.module().source(record.source);
+  if (const Arg* stack = has_own_frame(graph, node) ? nullptr : graph.meta_entry(node, "stack_trace");
+      stack != nullptr && stack->is(ArgKind::kString)) {
+    if (std::string frame = user_frame(graph.module().text(stack->as_string())); !frame.empty()) return frame;
+  }
   std::string text(graph.module().text(source.file));
   if (source.line > 0) text += ":" + std::to_string(source.line);
   return text;

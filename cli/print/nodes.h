@@ -15,25 +15,32 @@ struct Selection {
   std::vector<NodeId> nodes;
 };
 
-// The name of an enumeration's value; "?7" for a number unknown to this build.
+// Returns the name of an enumeration's value. If this build has no name for the number, returns
+// text such as "?7".
 template <class E>
 std::string enum_text(E value) {
   const std::string_view name = name_of(value);
   return name.empty() ? "?" + std::to_string(static_cast<unsigned>(value)) : std::string(name);
 }
 
-// The target of a call or a get_attr; empty for other nodes.
+// Returns the target of a call or a get_attr. Returns an empty text for other nodes.
 std::string_view target_text(const Graph& graph, NodeId node);
 
-// A short description of a value: "bf16[2, s0]", "(f32[4], i64[])", "symbolic int", "None". Long
-// tuples end in "...".
+// Returns a short description of a value: "bf16[2, s0]", "(f32[4], i64[])", "symbolic int", "None".
+// A long tuple is cut and ends in text such as "... 9 in total)".
 std::string value_text(const Graph& graph, const Value& value);
 
-// "model.py:123" as the tracer recorded it; empty if it did not.
+// Returns the source line of a node: "model.py:123". If the recorded line is in PyTorch, returns
+// the innermost line outside PyTorch from the recorded stack trace. Returns an empty text if no
+// line is recorded.
 std::string source_text(const Graph& graph, NodeId node);
 
-// True phases in a valid graph, as passes and `mem` see them. Stored phases in a broken graph,
-// where true ones cannot be derived.
+// Returns true if the recorded line of the node is outside PyTorch. If true, all nodes with the
+// same record have the same source_text().
+bool has_own_frame(const Graph& graph, NodeId node);
+
+// Returns the phases to show. For a valid graph, these are the true phases, which passes and `mem`
+// use. For a broken graph, true phases cannot be derived, so the stored phases are returned.
 IdMap<NodeId, Phase> visible_phases(const Graph& graph, Validity validity);
 
 }  // namespace fxopt

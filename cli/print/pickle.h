@@ -8,10 +8,11 @@
 
 namespace fxopt {
 
-// Writes a pickle of protocol 2, using only opcodes that the viewer of memory snapshots
-// understands. Equal strings, and values kept under a number, are written once and then referred
-// to. Values are written in order; every begun dict or list must be ended. Integers are within
-// 2^53, as the viewer's numbers are.
+// Writes a pickle of protocol 2. Uses only opcodes that the viewer of memory snapshots understands.
+// Values are written in the order of the calls. A string is written only once. Each later equal
+// string becomes a reference to the first string. keep() and refer() do the same for other values.
+// Every dict and every list must be ended. Integers must be within 2^53, because the viewer's
+// numbers are exact only in this range.
 class PickleWriter {
  public:
   PickleWriter() { bytes_ = "\x80\x02"; }
@@ -27,9 +28,10 @@ class PickleWriter {
   void string(std::string_view text);
   void pair(int64_t a, int64_t b);
 
-  // Gives the last value written a name. Refer to it with refer().
+  // Gives a name to the value that was written last. Later calls of refer() can use this name.
   void keep(uint32_t name);
-  // If a value is stored under this name, writes a reference to it here and returns true.
+  // If keep() was called with `name`, writes a reference to that value and returns true. Otherwise
+  // returns false.
   bool refer(uint32_t name);
 
   // Ends the pickle.
@@ -38,7 +40,7 @@ class PickleWriter {
  private:
   struct Open {
     bool is_list = false;
-    size_t items = 0;  // since the last mark
+    size_t items = 0;  // number of items since the last mark
   };
 
   void item();  // called before each value

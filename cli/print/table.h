@@ -9,51 +9,60 @@ namespace fxopt {
 
 enum class Align { kLeft, kRight };
 
-// Rows of text in columns, two spaces apart, each as wide as its widest cell. Control characters
-// are escaped, since cells come from files.
+// Tables on this stream are at most `width` columns wide. Cells of wide text columns lose their
+// middle ("layers..norm"), down to 18 columns. If that is not enough, columns at the right are left
+// out, and a line below the table counts them. 0, the default, prints every cell whole.
+void set_table_width(std::ostream& out, size_t width);
+
+// A table of text. Columns are two spaces apart, and each column is as wide as its widest cell.
+// Cells come from files, so control characters are escaped.
 class Table {
  public:
   explicit Table(std::vector<Align> columns, size_t indent = 2) : columns_(std::move(columns)), indent_(indent) {}
 
-  // At most as many cells as there are columns; missing ones are empty.
+  // Adds a row. `cells` must not have more cells than the table has columns. Missing cells are
+  // empty.
   void add(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
   void print(std::ostream& out) const;
 
  private:
+  std::vector<size_t> widths_within(size_t width) const;
+
   std::vector<Align> columns_;
   size_t indent_;
   std::vector<std::vector<std::string>> rows_;
 };
 
-// "1.50 GiB (1610612736 B)": for people and exact at once.
+// Returns a size in a readable unit and in bytes: "1.50 GiB (1610612736 B)".
 std::string bytes_text(int64_t bytes);
 
-// "1.50 GiB": for people only.
+// Returns a size only in a readable unit: "1.50 GiB".
 std::string size_text(int64_t bytes);
 
-// Operations in units of 10^9: "137.439 GFLOP".
+// Returns a number of operations in units of 10^9: "137.439 GFLOP".
 std::string gflop_text(int64_t flops);
 
-// "1.38911 ms".
+// Returns a time in milliseconds, such as "1.38911 ms".
 std::string milliseconds_text(double seconds);
 
-// A measured time to three digits: "0.361 ms", "71.3 s", "4210 s".
+// Returns a measured time with three digits: "0.361 ms", "71.3 s", "4210 s".
 std::string measured_time_text(double seconds);
 
-// "1 node", "2 nodes".
+// Returns a count with its noun, such as "1 node" or "2 nodes".
 std::string count_text(size_t count, std::string_view noun);
 
-// "12.3 %" of `part` in `whole`; empty if `whole` is 0.
+// Returns `part` as a share of `whole`: "12.3 %". Returns an empty text if `whole` is 0.
 std::string percent_text(int64_t part, int64_t whole);
 
-// "+12.3 %", "-4.0 %"; "+0.0 %" if `whole` is 0.
+// Returns `part` as a signed share of `whole`: "+12.3 %", "-4.0 %". Returns "+0.0 %" if `whole` is
+// 0.
 std::string signed_percent_text(int64_t part, int64_t whole);
 
-// "+3", "-12", "0".
+// Returns a number with its sign, such as "+3", "-12" or "0".
 std::string signed_text(int64_t number);
 
-// Seconds with four digits after the point.
+// Returns seconds with four digits after the decimal point.
 std::string seconds_text(double seconds);
 
 }  // namespace fxopt

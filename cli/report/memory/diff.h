@@ -8,15 +8,17 @@
 
 namespace fxopt {
 
-// A storage whose bytes at a place of a later schedule differ from those at the same place of an
-// earlier one. Refers to the tables of both sides.
+// A storage whose bytes differ between an earlier and a later schedule at the same place. The
+// pointers refer to the tables of both sides.
 struct StorageChange {
-  // the later side's, or the earlier one's if the storage is gone
+  // The table and the entry of the storage on the later side. If the storage no longer exists
+  // there, the table and the entry on the earlier side.
   const StorageTable* table = nullptr;
   const StorageEntry* entry = nullptr;
-  int64_t before = 0;  // bytes at the place; 0: it was not live there
-  int64_t after = 0;   // 0: it is no longer live there
-  // of the earlier side, if it existed there but was not live at the place
+  int64_t before = 0;  // bytes at the place; 0 if the storage was not live there
+  int64_t after = 0;   // 0 if the storage is no longer live there
+  // The table and the entry of the earlier side, if the earlier side has the storage but it was not
+  // live at the place. Otherwise null.
   const StorageTable* was_in = nullptr;
   const StorageEntry* was = nullptr;
 
@@ -26,24 +28,34 @@ struct StorageChange {
 
 // The comparison of two live sets at one place.
 struct LiveSetChange {
-  std::vector<StorageChange> changes;  // most growth first, ties in the order of the later schedule, then the earlier
-  bool moved = false;                  // the place is not the one of the earlier side's peak
+  // The largest growth comes first. Changes with equal growth keep the order of the later schedule,
+  // then the order of the earlier schedule.
+  std::vector<StorageChange> changes;
+  bool moved = false;  // the earlier side has its peak at another place
 };
 
-// Compares the storages live at a peak of `after` with those live at the same place of `before`. No
-// place of `before` had more than its peak, so these changes include the growth of the peak,
-// wherever either peak is. The two peaks of one metric are given by their nodes.
+// Compares the storages that are live at a peak of `after` with the storages that are live at the
+// same place of `before`. No place of `before` uses more memory than its peak. The changes
+// therefore include the growth of the peak, even if the peak has moved. `peak_before` and
+// `peak_after` must be peaks of the same metric. The nodes of these peaks determine the places of
+// the peaks.
 //
-// Storages are paired by the first of these keys that finds a partner: node, module, operator, type
-// and label; the same without the node; without node and type; node and label. Nodes of equal keys
-// are paired in schedule order. The place is found by the storage produced there, or by the nearest
-// earlier one with a partner. Both sides list every storage (MemoryView::others); a side that lists
-// only its peak is compared at its peak. O(n log n).
+// Each storage is paired by the first of these keys that finds a partner:
+// - node, module, operator, type and label
+// - module, operator, type and label
+// - module, operator and label
+// - node and label
+//
+// Storages with equal keys are paired in schedule order. The storage that `after` produces at its
+// peak determines the place. The place of `before` is the place of this storage's partner. If the
+// storage has no partner, the nearest earlier storage with a partner is used. Both sides must list
+// every storage: see MemoryView::others. If `before` lists only the storages at its peak, the
+// comparison is at that peak. O(n log n).
 LiveSetChange compare_live_sets(const DeviceMemory& before, const PeakRow& peak_before, const DeviceMemory& after,
                                 const PeakRow& peak_after);
 
-// "%mm_4 (bf16[4096, 8192], saved value, layers.0.feed_forward.w1): 64.00 MiB (67108864 B) -> 66.00
-// MiB (...)".
+// Returns text such as "%mm_4 (bf16[4096, 8192], saved value, layers.0.feed_forward.w1): 64.00 MiB
+// (67108864 B) -> 66.00 MiB (...)".
 std::string change_text(const StorageChange& change);
 
 }  // namespace fxopt

@@ -10,22 +10,24 @@
 
 namespace fxopt {
 
-// Reports as one self-contained page: it contains style, script, the chart library and the figures,
-// and its content security policy forbids loading anything.
+// A self-contained page that shows reports. The page contains its style, its script, the chart
+// library and the figures. The content security policy of the page forbids loading anything else.
 //
-// The figures are one JSON object in the element "data": `head`, and "reports" in the order they
-// were added. Each report has file and graph, the object that memory_json() writes, the schedule,
-// and a timeline for each device. Series with a value for each node are encoded as differences, see
+// The figures are one JSON object in the element "data". The object holds the fields of `head`,
+// then "reports" and "failures". Reports and failures are in the order in which they were added.
+// Each report holds its file, its graph, the object that memory_json() writes, the schedule, and a
+// timeline for each device. A series that has a value for each node is encoded by
 // encode_differences().
 class HtmlReport {
  public:
-  // `head`: fields that apply to every report, such as the options.
+  // `head` holds fields that apply to every report, such as the options.
   explicit HtmlReport(nlohmann::ordered_json head);
   ~HtmlReport();
 
-  // `memory` with timelines; the page lists `top` of its storages. O(nodes * classes).
+  // Adds a report. `memory` must have timelines. The page lists at most `top` storages of each
+  // device. O(nodes * classes).
   void add(const std::string& file, const GraphMemory& memory, size_t top);
-  // An input without a report, and the reasons.
+  // Adds an input that has no report, with the reasons.
   void add_failure(const std::string& file, const std::vector<std::string>& reasons);
   std::string text() const;
 
@@ -33,8 +35,9 @@ class HtmlReport {
   std::unique_ptr<nlohmann::ordered_json> data_;
 };
 
-// Integers as the differences between neighbours, the first from 0, in base 36 and separated by
-// spaces. "~a" represents ten differences of 0 in a row. O(values).
+// Encodes each integer as the difference from the integer before it. The first integer is the
+// difference from 0. The differences are in base 36 and separated by spaces. "~a" represents ten
+// differences of 0 in a row. O(values).
 template <class Integer>
 std::string encode_differences(const std::vector<Integer>& values);
 

@@ -54,7 +54,7 @@ std::string growth_text(int64_t before, int64_t after) {
   std::string text = (growth < 0 ? "-" : "+") + bytes_text(growth < 0 ? -growth : growth);
   if (before == 0) return text;
   char percent[32];
-  std::snprintf(percent, sizeof percent, ", %+.2f %%",
+  std::snprintf(percent, sizeof percent, ", %+.3f %%",
                 100.0 * static_cast<double>(growth) / static_cast<double>(before));
   return text + percent;
 }

@@ -358,10 +358,10 @@ std::string step_text(const std::vector<StepRunRow>& step) {
   if (step.size() > kNamed) names += ", ...";
   std::string text = "a step of " + count_text(step.size(), "run") + " (" + names +
                      "): " + count_text(sum.from_outputs, "input") + " from outputs of earlier runs";
-  if (sum.by_name > 0) text += " (" + std::to_string(sum.by_name) + " by name alone)";
-  text += ", " + std::to_string(sum.shared) + " shared with them";
-  if (sum.arriving > 0) text += ", " + std::to_string(sum.arriving) + " arriving as the run begins";
-  if (sum.unread > 0) text += "; " + count_text(sum.unread, "saved value") + " that no run takes";
+  if (sum.by_name > 0) text += " (" + std::to_string(sum.by_name) + " matched only by name)";
+  text += ", " + std::to_string(sum.shared) + " shared with earlier runs";
+  if (sum.arriving > 0) text += ", " + std::to_string(sum.arriving) + " arriving when their run begins";
+  if (sum.unread > 0) text += "; " + count_text(sum.unread, "saved value") + " that no run uses";
   return text;
 }
 

@@ -28,44 +28,44 @@ struct MemoryShare {
 
 struct PeakRow {
   int64_t bytes = 0;
-  std::string node;  // empty: reached before the first node
-  bool cut = false;  // memory ran out: the run ended before its peak
+  std::string node;  // empty if the peak is before the first node
+  bool cut = false;  // memory ran out, so the run ended before its peak
 };
 
 // A symbol that sizes depend on.
 struct SymbolRow {
   std::string name;
-  std::optional<int64_t> value;  // value used for the peaks; absent: dependent sizes are unknown
+  std::optional<int64_t> value;  // used for the peaks; if absent, dependent sizes are unknown
   bool is_hint = false;          // the value comes from the file, not from the caller
   std::optional<int64_t> min, max;
 };
 
-// Similar calls of equal size whose values wait at the peak for backward: the effect of recomputing
-// each by itself. See recompute_candidates().
+// Similar calls of equal size whose values are live at the peak because backward needs them. The
+// row gives the effect of recomputing only one of the calls. See recompute_candidates().
 struct RecomputeRow {
-  std::vector<std::string> nodes;  // in the order of the schedule
+  std::vector<std::string> nodes;  // in schedule order
   std::string target;              // "aten.silu.default"
   std::string module_path;         // "layers.*.feed_forward"
-  int64_t bytes = 0;               // fewer at the peak
+  int64_t bytes = 0;               // reduction of the peak
   Cost work;                       // additional work
 };
 
-// One way to run the caching allocator over a device's trace.
+// The result of running the caching allocator over a device's trace with one kind of segments.
 struct AllocatorRow {
   std::string segments;  // "classic", "expandable"
   PeakRow requested, allocated, active, reserved;
   std::string out_of_memory;  // the node whose allocation failed; empty if everything fits
   int64_t failed_bytes = 0;
-  uint32_t steps = 1;  // number of steps run until two were equal
+  uint32_t steps = 1;  // number of steps that ran until two were equal
   bool is_steady = true;
-  std::vector<int64_t> allocated_at, reserved_at;  // by place; for drawn reports
+  std::vector<int64_t> allocated_at, reserved_at;  // bytes by place, for drawn reports
 };
 
-// Whether the step fits into the memory of the allocator; see Fit.
+// The result of checking whether the step fits into the memory of the allocator: see Fit.
 struct FitRow {
   bool fits = true;
   bool is_certain = true;
-  bool expandable = false;  // the kind of segments
+  bool expandable = false;  // whether segments are expandable
   int64_t spare = 0;
   std::string node;    // the node at which memory runs out
   uint32_t place = 0;  // place of that node
@@ -75,58 +75,60 @@ struct FitRow {
 
 // A remedy for a peak that is too high, tried on a copy of the graph.
 struct Advice {
-  std::string input;     // as a shell word
-  std::string pipeline;  // for --passes
-  // the step then fits and meets each budget; else: the largest reduction of the peak
+  std::string input;     // the input as a shell word
+  std::string pipeline;  // the pipeline for --passes
+  // True if the step then fits and meets each budget. If false, the remedy only lowers the peak,
+  // and no other tried remedy lowers the peak more.
   bool holds = false;
   std::string metric;             // metric of the peaks below: "reserved", "requested"
-  std::optional<int64_t> before;  // absent: memory runs out before it is reached
+  std::optional<int64_t> before;  // absent if memory runs out before this peak
   int64_t after = 0;
-  std::optional<int64_t> spare;  // memory of the allocator that is then left
-  bool is_certain = true;        // false: it may be less
-  bool is_for_budget = false;    // the step fits, but exceeds a budget
+  std::optional<int64_t> spare;  // free memory of the allocator with the remedy
+  bool is_certain = true;        // false if `spare` may be lower
+  bool is_for_budget = false;    // the step fits without the remedy, but exceeds a budget
   int64_t flops_before = 0, flops_after = 0;
   int64_t moved_before = 0, moved_after = 0;  // bytes that the calls read and write
 };
 
-// An arena: offsets of every storage, planned ahead of time.
+// An arena, in which the offset of every storage is planned ahead of time.
 struct ArenaRow {
   int64_t bytes = 0;
-  int64_t lower_bound = 0;  // no arena is smaller
-  std::string method;       // the method that found it
+  int64_t lower_bound = 0;  // no arena can be smaller
+  std::string method;       // the method that found this arena
   bool optimal = false;
 };
 
 // Memory outside of the caching allocator.
 struct OutsideMemory {
   std::string name;
-  std::optional<int64_t> bytes;  // absent: not known from the graph
+  std::optional<int64_t> bytes;  // absent if the graph does not determine them
   std::string evidence;
-  size_t communicators = 0;  // number of communicators in the sum
+  size_t communicators = 0;  // number of communicators that `bytes` covers
 };
 
 // The graph's nodes in schedule order, for drawn reports. Repeated texts are indices into `texts`.
 struct ScheduleTable {
   std::vector<std::string> nodes;
   std::vector<std::string> texts;
-  std::vector<uint32_t> module_path, phase, target;  // by place
+  std::vector<uint32_t> module_path, phase, target;  // indices by place
 };
 
 // A collective of several tensors, and its memory on the device.
 struct BucketRow {
   std::string node;
   size_t tensors = 0;
-  uint32_t first_place = 0, last_place = 0;  // lifetime of its operand, until the wait
+  uint32_t first_place = 0, last_place = 0;  // lifetime of its operand, which ends at the wait
   size_t storages = 0, live_storages = 0;
-  // Bytes of its buffers, results and copies of results, which need not be live at once.
+  // Bytes of its buffers, results and copies of results. They may be live at different times.
   int64_t bytes = 0;
-  int64_t live_bytes = 0;  // live at the peak
+  int64_t live_bytes = 0;  // the bytes that are live at the peak
 };
 
-// The peaks of one device, and the storages live at one peak: the requested one if hidden memory is
-// modelled, else the ideal one.
+// The peaks of one device, and the storages that are live at the described peak. If hidden memory
+// is modelled, the described peak is the requested peak. Otherwise the described peak is the ideal
+// peak.
 struct DeviceMemory {
-  std::string device;  // empty: tensors without a recorded device
+  std::string device;  // empty for tensors without a recorded device
   std::string model;   // the described peak: "ideal", "requested"
   int64_t bytes = 0;
   std::string node;
@@ -134,52 +136,53 @@ struct DeviceMemory {
   std::string module_path;
   std::string source;  // "model.py:123"
   PeakRow ideal, requested;
-  std::optional<PeakRange> ideal_range;  // if sizes depend on symbols
-  int64_t input_bytes = 0;               // inputs and attributes, memory that lives between steps
-  size_t live = 0;                       // storages at the peak
+  std::optional<PeakRange> ideal_range;  // present if sizes depend on symbols
+  int64_t input_bytes = 0;               // bytes that are live before the step
+  size_t live = 0;                       // number of storages at the peak
   std::vector<MemoryShare> by_class;     // largest first, ties by schedule position
   std::vector<MemoryShare> by_module;
   std::vector<MemoryShare> by_layer;
   std::vector<BucketRow> buckets;  // in schedule order
   std::vector<StorageRow> top;
-  std::vector<RecomputeRow> recompute;  // cheapest first, at most `top`
+  std::vector<RecomputeRow> recompute;  // cheapest first, at most MemoryView::top rows
   StorageTable storages;                // every storage; see MemoryView::others
   std::vector<AllocatorRow> allocator;  // for CUDA devices
-  // absent if the sizes exceed the capacity of an arena
+  // Absent if the sizes exceed the capacity of an arena.
   std::optional<ArenaRow> arena;
-  std::vector<OutsideMemory> outside;   // if a profile gives it
-  std::optional<int64_t> device_bytes;  // memory of the device, if a profile gives it
-  // memory available to the allocator; absent: no limit
+  std::vector<OutsideMemory> outside;   // empty if no profile describes it
+  std::optional<int64_t> device_bytes;  // memory of the device; absent if no profile states it
+  // Memory that is available to the allocator. Absent if the memory has no limit.
   std::optional<int64_t> allocator_bytes;
-  // blocks of hidden memory, and how many are estimates
+  // The number of blocks of hidden memory, and how many of these blocks are estimates.
   size_t hidden_rows = 0, hidden_estimates = 0;
   std::vector<std::string> unknown_hidden;  // calls whose hidden memory is unknown
-  // with the segments of --alloc-conf; absent: no limit
+  // The fit with the segments of --alloc-conf. Absent if the memory has no limit.
   std::optional<FitRow> fit;
-  std::optional<FitRow> other_fit;  // with the other kind of segments
+  std::optional<FitRow> other_fit;  // the fit with the other kind of segments
   std::string target;               // target of the fit: "on h100", "in 16.00 GiB"
-  // if it does not fit or breaks a budget, and recompute helps
+  // Present if the step does not fit or exceeds a budget, and a recompute policy lowers the peak.
   std::optional<Advice> advice;
-  uint32_t drawn_step = 0;  // 1: timelines are of the first step, which ran out of memory
-  // By place, at the node's largest value; with MemoryView::timelines. The classes' sum is
-  // `requested_at`.
+  uint32_t drawn_step = 0;  // 1 if timelines show the first step, which ran out of memory
+  // The largest number of bytes while each node runs, by place. Filled if MeasureOptions::timelines
+  // is set. The sum of `class_at` over all classes is `requested_at`. A class without memory has an
+  // empty list.
   std::vector<int64_t> ideal_at, requested_at;
-  std::array<std::vector<int64_t>, kNumMemoryClasses> class_at;  // by MemoryClass; empty: none of that class
+  std::array<std::vector<int64_t>, kNumMemoryClasses> class_at;  // by MemoryClass
 
-  // The peak by a metric. Allocator peaks use the segments that `expandable` selects. Nothing if
-  // the allocator was not run.
+  // Returns the peak of a metric. Allocator peaks use the kind of segments that `expandable`
+  // selects. They are absent if the allocator was not run.
   std::optional<PeakRow> peak(MemoryMetric metric, bool expandable) const;
-  // Known bytes outside of the allocator.
+  // Returns the known bytes outside of the allocator.
   int64_t outside_bytes() const;
 };
 
-// One run of a step of several graphs, and the sources of its inputs: see StepInput.
+// One run in a step of several graphs. The row counts the run's inputs by source: see StepInput.
 struct StepRunRow {
   std::string label;
   std::string graph;
   size_t inputs = 0;
-  size_t from_outputs = 0;  // outputs of earlier runs
-  size_t by_name = 0;       // those of from_outputs that are bound only by name
+  size_t from_outputs = 0;  // inputs that are outputs of earlier runs
+  size_t by_name = 0;       // inputs among `from_outputs` that are bound only by name
   size_t shared = 0, at_begin = 0, arriving = 0;
   size_t unread = 0;  // saved values that no run takes
 };
@@ -189,77 +192,81 @@ struct GraphMemory {
   std::vector<StepRunRow> step;  // the runs of the step from which `graph` was composed
   size_t nodes = 0;
   std::vector<DeviceMemory> devices;  // largest peak first
-  std::string profile;                // "h100+torch-2.15"; empty: hidden memory is not modelled
-  bool is_steady = false;             // a step that is not the first
-  // "adam, gradients kept": the existing state; empty for a first step
+  std::string profile;                // "h100+torch-2.15"; empty if hidden memory is not modelled
+  bool is_steady = false;             // the step is not the first one
+  // The state that exists before the step: "adam, gradients kept". Empty for a first step.
   std::string steady;
   bool has_gradients = false;  // gradients of parameters leave the graph
   bool has_advice = false;     // recompute policies were tried; see DeviceMemory::advice
   bool roles_derived = false;  // the file records no roles of placeholders
-  // storages of unknown size: if any, every peak is a lower bound
+  // The number of storages of unknown size. If it is not 0, every peak is a lower bound.
   size_t unknown = 0;
-  std::vector<std::string> unknown_nodes;  // their producers
+  std::vector<std::string> unknown_nodes;  // producers of the storages of unknown size
   std::vector<SymbolRow> symbols;          // symbols that sizes depend on
-  ScheduleTable schedule;                  // with MemoryView::timelines
-  bool has_seconds = false;                // work has a time
-  bool is_measured = false;                // by a measurement, if it contains similar calls
+  ScheduleTable schedule;                  // filled if MeasureOptions::timelines is set
+  bool has_seconds = false;                // times of calls are known
+  bool is_measured = false;                // a measurement gives the times of similar calls
 
   int64_t peak_bytes() const { return devices.empty() ? 0 : devices.front().bytes; }
 };
 
 struct MemoryView {
   MeasureOptions measure;
-  size_t top = 20;                  // storages listed
+  size_t top = 20;                  // number of storages to list
   bool others = false;              // fill DeviceMemory::storages
-  std::shared_ptr<Interner> texts;  // texts of that table; absent: one for each table
+  std::shared_ptr<Interner> texts;  // texts of these tables; if absent, each table has its own
   size_t module_depth = 3;          // components of a module path that form a group
   CostSources costs;
   bool candidates = true;  // list the cheapest values to recompute
   std::string target;      // see DeviceMemory::target
 };
 
-// The first `depth` components of a module path, with numbers as "*": "layers.*.attention"; "(no
-// module)" without a path.
+// Returns the first `depth` components of a module path, with "*" in place of numbers:
+// "layers.*.attention". Returns "(no module)" for an empty path.
 std::string module_group(std::string_view path, size_t depth);
 
-// Merges neighbours of the same size into one row: "layers.0 .. layers.15 (16 alike)".
+// Merges three or more neighbouring rows if they have equal bytes and equal numbers of storages.
+// The merged row is named "layers.0 .. layers.15 (16 alike)".
 std::vector<MemoryShare> fold_shares(const std::vector<MemoryShare>& shares);
 
-// The symbols on which sizes depend.
+// Returns the symbols on which sizes depend.
 std::vector<SymbolRow> symbol_rows(const Footprint& footprint);
 
-// Rows of a footprint. O(nodes + edges + storages log storages).
+// Describes a footprint in rows. O(nodes + edges + storages log storages).
 GraphMemory describe_memory(const Footprint& footprint, const MemoryView& view);
 
 // True if the described peak omits unknown sizes or hidden memory.
 bool is_lower_bound(const GraphMemory& memory, const DeviceMemory& device);
 
-// "s0 = 8 (2..64), u0 unknown (0..)": the first few symbols that sizes depend on. Empty without
-// any.
+// Returns the first few symbols as text: "s0 = 8 (2..64), u0 unknown (0..)". Returns an empty text
+// if there are no symbols.
 std::string symbols_text(const std::vector<SymbolRow>& symbols);
-// "8.00 MiB (8388608 B) to 64.00 MiB (67108864 B)", "at least 8.00 MiB (8388608 B), with no upper
-// bound".
+// Returns text such as "8.00 MiB (8388608 B) to 64.00 MiB (67108864 B)" or "at least 8.00 MiB
+// (8388608 B), with no upper bound".
 std::string range_text(const PeakRange& range);
 
-// "a step of 2 runs (forward, backward): 26 inputs from outputs of earlier runs, 0 shared with
-// them".
+// Returns text such as "a step of 2 runs (forward, backward): 26 inputs from outputs of earlier
+// runs, 0 shared with them".
 std::string step_text(const std::vector<StepRunRow>& step);
 nlohmann::ordered_json step_run_json(const StepRunRow& run);
 
-// "fits on h100, 56.13 GiB to spare"; "does not fit on h100: %mm_294 requests 256.00 MiB, but 0.20
-// GiB are left".
+// Returns text such as "fits on h100, 56.13 GiB to spare" or "does not fit on h100: %mm_294
+// requests 256.00 MiB, but 0.20 GiB are left".
 std::string verdict_text(const DeviceMemory& device);
-// "`sac{policy=per-op},remat` makes it fit: reserved peak 33.53 GiB, 44.54 GiB to spare, 9.0 % more
-// operations"; or that no policy does, with the lowest peak reached.
+// Returns the remedy as text, such as "`fxopt opt IN -o smaller.pb --passes
+// 'sac{policy=per-op},remat'` makes it fit: reserved peak 33.53 GiB, 44.54 GiB to spare, +9.0 %
+// operations, +2.1 % bytes moved". If the remedy is not sufficient, the text states that and gives
+// the lowest peak.
 std::string advice_text(const Advice& advice);
 
 void print_memory(std::ostream& out, const GraphMemory& memory);
-// `all`: every storage of the table instead of those at the top.
+// kTop writes only DeviceMemory::top. kAll writes every storage of DeviceMemory::storages.
 enum class Storages { kTop, kAll };
 nlohmann::ordered_json memory_json(const GraphMemory& memory, Storages storages = Storages::kTop);
 
-// Reads the fields of memory_json() that are needed to compare two reports: peaks, the peak's
-// place, shares, the listed storages. Throws nlohmann::json::exception for any other JSON.
+// Reads the fields of memory_json() that a comparison of two reports needs: the peaks, the place of
+// the peak, the shares, and the listed storages. Throws nlohmann::json::exception if the fields are
+// missing or have another type.
 GraphMemory memory_from_json(const nlohmann::ordered_json& json);
 
 }  // namespace fxopt

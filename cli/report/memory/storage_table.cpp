@@ -54,7 +54,8 @@ StorageEntry StorageLister::entry(const MemoryTrace& trace, const TraceBlock& bl
   entry.source = source_of(block.node);
   const NodeExtra* extra = graph.extra(block.node);
   entry.fqn = text_of(extra != nullptr && extra->input.has_value() ? extra->input->fqn : StringId());
-  entry.phase = texts_.intern(name_of(footprint_.phases.phase[block.node]));
+  // An input is made before any phase.
+  entry.phase = node.is_call() ? texts_.intern(name_of(footprint_.phases.phase[block.node])) : StringId(0);
   entry.kind = texts_.intern(memory_class_name(block.kind));
   entry.bytes = block.bytes;
   entry.first = text_of(graph[trace.schedule[block.first]].name);
@@ -86,6 +87,7 @@ StringId StorageLister::type_of(BufferId buffer) {
 StringId StorageLister::source_of(NodeId node) {
   const SourceId source = (*footprint_.graph)[node].source;
   if (!source.is_valid()) return StringId(0);
+  if (!has_own_frame(*footprint_.graph, node)) return texts_.intern(source_text(*footprint_.graph, node));
   StringId& known = sources_[source];
   if (!known.is_valid()) known = texts_.intern(source_text(*footprint_.graph, node));
   return known;

@@ -11,8 +11,8 @@
 
 namespace fxopt {
 
-// One storage that is live at a peak, or hidden memory of a call. `Text`: std::string, or StringId
-// of a table.
+// One storage, or hidden memory of a call. `Text` is std::string, or StringId for an entry of a
+// table.
 template <class Text>
 struct StorageFields {
   Text node;   // the producer or owner
@@ -21,38 +21,42 @@ struct StorageFields {
   Text type;    // "bf16[2, 2048]" of its first tensor
   Text target;  // "aten.mm.default"; empty for inputs
   Text source;  // "model.py:123"
-  // of a parameter or buffer: "layers.0.wq.weight"; also of memory kept because of one
+  // The name of a parameter or buffer: "layers.0.wq.weight". Also set for memory that is kept
+  // between steps because of the parameter or buffer.
   Text fqn;
   Text phase;
   Text kind;         // memory class
-  Text first, last;  // nodes between which it is live, both included
+  Text first, last;  // nodes between which it is live, including both
   int64_t bytes = 0;
   uint32_t first_place = 0, last_place = 0;
 };
 using StorageRow = StorageFields<std::string>;
 using StorageEntry = StorageFields<StringId>;
 
-// The storages of one device, each text kept once: there may be a million.
+// The storages of one device. Each text is stored once, because there may be a million storages.
 struct StorageTable {
   std::shared_ptr<Interner> texts;
-  // Storages live at the peak, largest first, then the others in schedule order.
+  // Storages that are live at the peak come first, the largest first. The others follow in schedule
+  // order.
   std::vector<StorageEntry> entries;
-  size_t live = 0;  // number of live ones
+  size_t live = 0;  // number of storages that are live at the peak
 
   StorageRow row(const StorageEntry& entry) const;
   StorageEntry entry(const StorageRow& row) const;
 };
 
-// Makes entries from the blocks of one graph's traces. Refers to both arguments.
+// Makes entries from the blocks of one graph's traces. The object refers to both arguments of its
+// constructor.
 class StorageLister {
  public:
   StorageLister(const Footprint& footprint, Interner& texts) : footprint_(footprint), texts_(texts) {}
 
-  // O(1) amortised, and a look-up for each text outside of the module's strings.
+  // Makes one entry. Takes amortised O(1) time, plus one look-up for each text that is not in the
+  // module's strings.
   StorageEntry entry(const MemoryTrace& trace, const TraceBlock& block);
 
  private:
-  StringId text_of(StringId id);  // `id`: in the module's strings
+  StringId text_of(StringId id);  // `id` is in the module's strings
   StringId type_of(BufferId buffer);
   StringId source_of(NodeId node);
 
@@ -60,7 +64,7 @@ class StorageLister {
   Interner& texts_;
   IdMap<StringId, StringId> known_;
   IdMap<SourceId, StringId> sources_;
-  std::unordered_map<uint64_t, StringId> types_;  // by dtype and sizes; looked up only
+  std::unordered_map<uint64_t, StringId> types_;  // by dtype and sizes; never iterated
 };
 
 }  // namespace fxopt

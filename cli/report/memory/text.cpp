@@ -94,10 +94,13 @@ void print_arena(std::ostream& out, const DeviceMemory& device) {
 
 // Prints the memory outside of the peaks above, and the rest of the device's memory.
 void print_outside(std::ostream& out, const DeviceMemory& device) {
-  if (device.outside.empty()) return;
+  const bool is_empty = std::all_of(device.outside.begin(), device.outside.end(),
+                                    [](const OutsideMemory& row) { return row.bytes == 0; });
+  if (is_empty) return;
   out << "  outside the allocator\n";
   Table table({Align::kLeft, Align::kRight, Align::kLeft, Align::kLeft}, 4);
   for (const OutsideMemory& row : device.outside) {
+    if (row.bytes == 0) continue;
     table.add({row.name, row.bytes.has_value() ? bytes_text(*row.bytes) : "unknown", row.evidence,
                row.communicators == 0 ? "" : count_text(row.communicators, "communicator")});
   }
@@ -114,9 +117,9 @@ void print_top(std::ostream& out, const DeviceMemory& device) {
   if (device.top.empty()) return;
   out << "  largest storages at the peak (" << device.top.size() << " of " << device.live << ")\n";
   Table table({Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft}, 4);
-  table.add({"bytes", "made by", "type", "class", "phase", "live from .. to", "source"});
+  table.add({"size", "made by", "type", "class", "phase", "live from .. to", "source"});
   for (const StorageRow& row : device.top) {
-    table.add({std::to_string(row.bytes), "%" + row.node, row.label.empty() ? row.type : row.label, row.kind, row.phase,
+    table.add({size_text(row.bytes), "%" + row.node, row.label.empty() ? row.type : row.label, row.kind, row.phase,
                "%" + row.first + " .. %" + row.last, row.source.empty() ? row.fqn : row.source});
   }
   table.print(out);
@@ -126,10 +129,11 @@ void print_candidates(std::ostream& out, const GraphMemory& memory, const Device
   if (device.recompute.empty()) return;
   out << "  cheapest saved values to recompute at the peak (each row on its own)\n";
   const bool has_seconds = memory.has_seconds;
-  std::vector<Align> columns(has_seconds ? 5 : 4, Align::kRight);
-  columns.insert(columns.end(), 3, Align::kLeft);
+  std::vector<Align> columns = {Align::kRight, Align::kRight, Align::kLeft, Align::kLeft};
+  columns.insert(columns.end(), has_seconds ? 3 : 2, Align::kRight);
+  columns.push_back(Align::kLeft);
   Table table(std::move(columns), 4);
-  std::vector<std::string> head = {"frees", "calls", "operations", "bytes moved", "example", "operator", "module"};
+  std::vector<std::string> head = {"frees", "calls", "operator", "module", "operations", "bytes moved", "example"};
   if (has_seconds) head.insert(head.begin() + 4, memory.is_measured ? "time" : "time (roofline)");
   table.add(std::move(head));
   size_t shown = 0;
@@ -138,13 +142,10 @@ void print_candidates(std::ostream& out, const GraphMemory& memory, const Device
     if (row.bytes < device.bytes / 1000) continue;
     ++shown;
     const auto if_known = [&row](const std::string& text) { return row.work.unknown > 0 ? "unknown" : text; };
-    std::vector<std::string> cells = {bytes_text(row.bytes),
-                                      std::to_string(row.nodes.size()),
-                                      if_known(gflop_text(row.work.flops)),
-                                      if_known(bytes_text(row.work.bytes)),
-                                      "%" + row.nodes.front(),
-                                      row.target,
-                                      row.module_path};
+    std::vector<std::string> cells = {
+        size_text(row.bytes),   std::to_string(row.nodes.size()),     row.target,
+        row.module_path,        if_known(gflop_text(row.work.flops)), if_known(size_text(row.work.bytes)),
+        "%" + row.nodes.front()};
     const bool is_measured = row.work.num_kernels(CostBasis::kMeasured) == row.work.num_kernels();
     const std::string basis = memory.is_measured ? " (" + kernel_basis_text(row.work) + ")" : "";
     const std::string time = milliseconds_text(row.work.seconds) + basis;
@@ -157,7 +158,7 @@ void print_candidates(std::ostream& out, const GraphMemory& memory, const Device
 void print_hidden(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
   if (memory.profile.empty() || device.allocator.empty()) return;
   out << "  hidden memory: " << count_text(device.hidden_rows, "block") << ", of which " << device.hidden_estimates
-      << " by estimate\n";
+      << " estimated\n";
   if (device.unknown_hidden.empty()) return;
   out << "  hidden memory unknown: " << count_text(device.unknown_hidden.size(), "call") << ',';
   print_nodes(out, device.unknown_hidden);
@@ -177,11 +178,11 @@ void print_buckets(std::ostream& out, const DeviceMemory& device) {
                     row.live_storages});
   }
   out << "  " << count_text(device.buckets.size(), "collective") << " of several tensors (" << tensors
-      << " in total): buffers, results and copies " << bytes_text(bytes) << ", " << bytes_text(live_bytes)
-      << " live at the peak\n";
+      << " in total): buffers, results and copies take " << bytes_text(bytes) << ", of which " << bytes_text(live_bytes)
+      << " is live at the peak\n";
   std::stable_sort(live.begin(), live.end(),
                    [](const MemoryShare& a, const MemoryShare& b) { return a.bytes > b.bytes; });
-  if (!live.empty()) print_shares(out, "live at the peak, of collectives of several tensors", live, device.bytes);
+  if (!live.empty()) print_shares(out, "live at the peak, by collective of several tensors", live, device.bytes);
 }
 
 // Prints first whether the step fits, and a remedy if it does not.

@@ -7,15 +7,17 @@
 
 namespace fxopt {
 
-// Memory over the nodes in the trace event format of Chrome, which ui.perfetto.dev and
-// chrome://tracing open: docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
-// Each graph is a process. Each node is a slice of one microsecond, so that time counts nodes. Each
-// device has counters, written at their changes, and an instant at its peak.
+// The memory at each node, in the trace event format of Chrome. ui.perfetto.dev and
+// chrome://tracing can open this format. The format is described at
+// docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
+//
+// Each graph is a process. Each node is a slice of one microsecond, so time counts nodes. Each
+// device has counters and an instant event at its peak. A counter is written when it changes.
 class TraceReport {
  public:
-  // `memory` with timelines. O(nodes * classes).
+  // Adds a graph. `memory` must have timelines. O(nodes * classes).
   void add(const std::string& file, const GraphMemory& memory);
-  // The whole trace: one event a line.
+  // Returns the whole trace, with one event per line.
   std::string text() const;
 
  private:
