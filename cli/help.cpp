@@ -71,10 +71,13 @@ Error unknown_topic(const std::string& name) {
   for (const Topic& topic : topics()) names.push_back(topic.name);
   for (const PassInfo& pass : pass_registry()) names.push_back(pass.name);
   for (const WarningText& warning : warning_table()) names.push_back(warning.code);
-  names.insert(names.end(), codes.begin(), codes.end());
+  const std::string hint = "`fxopt help` lists the topics, `fxopt help codes` the error codes";
+  // Another number of four digits is a code that does not exist, not a slip.
+  const bool is_code = name.size() == 6 && name.starts_with("FX") && is_count(name.substr(2));
+  if (!is_code) names.insert(names.end(), codes.begin(), codes.end());
   return {ErrorCode::kUnknownTopic,
           "there is no help topic '" + name + "'",
-          suggestion(name, names, "`fxopt help` lists the topics"),
+          is_code ? hint : suggestion(name, names, hint),
           {}};
 }
 

@@ -27,11 +27,11 @@ Result<Value> choice(const std::string& option, const std::string& text,
     if (name == text) return value;
     names.push_back(name);
   }
-  return Error{
-      ErrorCode::kBadOptionValue,
-      option + " takes " + join(std::vector<std::string>(names.begin(), names.end()), " or ") + ", not '" + text + "'",
-      suggestion(text, names, ""),
-      {}};
+  std::vector<std::string> first(names.begin(), names.end() - 1);
+  return Error{ErrorCode::kBadOptionValue,
+               option + " takes " + join(first, ", ") + " or " + std::string(names.back()) + ", not '" + text + "'",
+               suggestion(text, names, ""),
+               {}};
 }
 
 Result<std::optional<SteadyState>> steady_state(const MemoryFlags& flags) {
@@ -87,7 +87,7 @@ void declare_measure_flags(Options options, MemoryFlags& flags) {
       .type("CONF");
   options
       .add("--device-memory", flags.device_memory,
-           "memory of the device for the allocator: report where it runs out (default: no limit)")
+           "memory of the device; the report shows where the allocator runs out of it (default: no limit)")
       .type("BYTES");
   options
       .add("--device", flags.device,
@@ -99,23 +99,26 @@ void declare_measure_flags(Options options, MemoryFlags& flags) {
       .type("FILE");
   options
       .add("--input-lifetime", flags.input_lifetime,
-           "caller: inputs live throughout (default); boxed: inputs that no step keeps are freed after their last use")
+           "caller (default): inputs are live throughout; boxed: an input is freed after its last use, unless it is a "
+           "parameter, a buffer, optimizer state or a constant")
       .type("WHO");
   options
       .add("--comm-lifetime", flags.comm_lifetime,
-           "wait: collectives keep their tensors allocated until the wait (default); record_stream: owners free "
-           "them earlier, but their blocks stay pending until the wait")
+           "wait (default): the tensors of a collective stay allocated until its wait; record_stream: the owners "
+           "free the tensors earlier, but the blocks stay pending until the wait")
       .type("HOW");
-  options.flag("--steady", flags.steady,
-               "measure a step that is not the first: gradients and optimizer state exist, segments are as earlier "
-               "steps left them");
+  options.flag(
+      "--steady", flags.steady,
+      "measure a later step instead of the first: gradients and optimizer state already exist, and segments are "
+      "as earlier steps left them");
   options
       .add("--optimizer", flags.optimizer,
-           "with --steady: optimizer state per parameter: adam (default), momentum, none; not added if inputs hold it")
+           "optimizer state of each parameter with --steady: adam (default), momentum or none; the state is not added "
+           "if inputs of the graph already hold it")
       .type("KIND");
   options
       .add("--gradients", flags.gradients,
-           "with --steady: gradients of the last step: kept (default), or freed before the step")
+           "gradients of the last step with --steady: kept (default), or freed before the step")
       .type("HOW");
 }
 
@@ -152,7 +155,7 @@ void warn_of_memory(Console& console, const std::string& path, const Footprint& 
   if (calls > 0) {
     console.warning("unknown-hidden-memory", where,
                     "the hidden memory of " + count_text(calls, "call") +
-                        " is unknown, so all peaks but the ideal one are lower bounds");
+                        " is unknown, so all peaks except the ideal peak are lower bounds");
   }
   if (const size_t left_out = footprint.num_unmeasured(); left_out > 0) {
     console.warning("unmeasured-devices", where,
@@ -169,7 +172,7 @@ void warn_of_memory(Console& console, const std::string& path, const Footprint& 
   }
   if (view.measure.trace.steady.has_value() && footprint.memory.trained.empty()) {
     console.warning("no-gradients", where,
-                    "no gradient of a parameter leaves the graph, so --steady adds neither gradients nor optimizer "
+                    "the graph returns no gradient of a parameter, so --steady adds neither gradients nor optimizer "
                     "state");
   }
 }

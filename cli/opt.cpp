@@ -95,7 +95,7 @@ Status check_print_after(const OptFlags& flags, const Pipeline& pipeline) {
     if (is_stopped) {
       return Error{ErrorCode::kUsage,
                    "--print-after " + wanted + " prints nothing: --stop-after " + std::to_string(flags.stop_after) +
-                       " ends the pipeline before it",
+                       " ends the pipeline before this pass",
                    "the pipeline is '" + pipeline.text() + "'; stop later, or omit one of the two options",
                    {}};
     }
@@ -147,6 +147,14 @@ Result<OptPlan> make_plan(Console& console, const OptFlags& flags) {
   if (!numerics.ok()) return numerics.error();
   plan.numerics = *numerics;
   if (std::optional<Error> error = numerics_error(plan.pipeline, *numerics)) return *std::move(error);
+  const size_t num_passes = plan.pipeline.steps.size();
+  if (flags.stop_after != SIZE_MAX && flags.stop_after > num_passes) {
+    return Error{ErrorCode::kUsage,
+                 "--stop-after " + std::to_string(flags.stop_after) + " is too high: the pipeline has " +
+                     std::to_string(num_passes) + (num_passes == 1 ? " pass" : " passes"),
+                 "give a number from 0 to " + std::to_string(num_passes),
+                 {}};
+  }
   const Status print_after = check_print_after(flags, plan.pipeline);
   if (!print_after.ok()) return print_after.error();
   Result<std::vector<Product>> products = plan_products(console, flags.files);
@@ -184,7 +192,7 @@ bool check_tags(Console& console, const std::vector<TagOutcome>& outcomes, const
     Error error{ErrorCode::kTagConflict,
                 (outcome.is_mark ? "mark " : "tag ") + std::string(decision_word(outcome)) + " is " +
                     std::string(name_of(outcome.verdict)),
-                "`fxopt tags` lists all tags, `fxopt help tag-rules` the rules",
+                "`fxopt tags` lists all tags; `fxopt help tag-rules` explains the rules",
                 {}};
     if (!outcome.pass.empty()) error.message += " by " + outcome.pass;
     if (outcome.rule != TagRule::kNone) error.message += ": " + std::string(tag_rule(outcome.rule).reason);
@@ -339,23 +347,6 @@ std::unique_ptr<Module> load_bytes(Console& console, const OptFlags& flags, cons
   return load_input(console, path, bytes);
 }
 
-// Adds the peaks of the module's step to those of its graphs. A single graph's peaks count as the
-// step's, so that a report can compare them after a pass splits the graph. False if the module
-// holds no step.
-bool add_step(Console& console, const Module& module, const OptFlags& flags, const PeakView& view, ModuleStats& stats) {
-  const std::optional<ComposedStep> step = compose(console, module.clone(), flags.parts);
-  if (!step.has_value()) return false;
-  if (!step->runs.empty()) {
-    ModuleFacts facts(*step->module);
-    add_peaks(facts.of(*step->graph), view, stats.peaks);
-  }
-  const std::string_view graph = step->module->text(step->graph->name());
-  for (PeakBytes& peak : stats.peaks) {
-    if (peak.graph == graph) peak.graph = "step";
-  }
-  return true;
-}
-
 // Records the step again: passes may merge or rename values that one graph takes from another by
 // name.
 void write_step(Module& module) {
@@ -401,14 +392,6 @@ bool write_products(Console& console, const OptFlags& flags, const Module& modul
   return true;
 }
 
-ModuleStats measure_module(Console& console, const std::string& path, const Module& module, PassContext& context,
-                           const PeakView& view) {
-  Stopwatch watch;
-  ModuleStats stats = module_stats(module, context.facts, view);
-  console.stage("measured " + shown_input(path) + " for the report", watch.lap());
-  return stats;
-}
-
 bool may_recompute(const Pipeline& pipeline) {
   return std::any_of(pipeline.steps.begin(), pipeline.steps.end(),
                      [](const PipelineStep& step) { return step.pass->name == "remat"; });
@@ -441,123 +424,216 @@ void warn_of_idle_work(Console& console, const std::string& path, const std::str
   if (!text.empty()) console.warning(kIdleWork, where, text);
 }
 
-// Checks the limits on the result as `fxopt mem` does on the written file, and as
-// `fxopt mem --step` if its graphs form one step.
-void check_gates(Console& console, const OptFlags& flags, const OptPlan& plan, size_t index, Module& module,
-                 GateCheck& gate) {
-  const std::string& name = gated_name(flags, plan.products, index);
-  std::optional<ComposedStep> step;
-  std::vector<const Graph*> graphs;
-  if (flags.step || linked_runs(module) > 0) {
-    step = compose(console, module.clone(), flags.parts);
-    if (!step.has_value()) return;
-    graphs = {step->graph};
-  } else {
-    for (const GraphId id : top_level_graphs(module)) graphs.push_back(&module.graph(id));
+// Adds the peaks of a step to those of its graphs. A single graph's peaks count as the step's, so
+// that a report can compare them after a pass splits the graph.
+void add_step(const ComposedStep& step, const PeakView& view, const std::string& label, ModuleStats& stats) {
+  if (!step.runs.empty()) {
+    ModuleFacts facts(*step.module);
+    add_peaks(facts.of(*step.graph), view, stats.peaks);
   }
-  Module& measured = step.has_value() ? *step->module : module;
-  Result<MemoryView> view = plan.memory.view(measured, name);
-  if (!view.ok()) return console.error(view.error());
-  view->others = plan.gates.needs_all_storages();
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const Graph* graph : graphs) {
-    GraphMemory memory = describe_memory(measure_logged(console, name, *graph, view->measure), *view);
-    gate.check(name, shown_input(name), memory, *view);
-    gate.compare(name, shown_input(name), memory, console.notes());
-    if (plan.gates.updates()) all.push_back(memory_json(memory, Storages::kAll));
+  const std::string_view graph = step.module->text(step.graph->name());
+  for (PeakBytes& peak : stats.peaks) {
+    if (peak.graph == graph) peak.graph = label;
   }
-  if (plan.gates.updates()) gate.add(name, std::move(all));
 }
 
-// One input. Errors go to the console.
-void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, GateCheck& gate, size_t index,
-              nlohmann::ordered_json& file, std::string& report_file) {
-  const std::string& path = flags.files.inputs[index];
-  const size_t errors_before = console.num_errors();
-  Stopwatch watch;
-  std::string bytes;
-  const std::unique_ptr<Module> loaded = load_bytes(console, flags, path, bytes);
-  if (loaded == nullptr) return;
-  Module& module = *loaded;
-  OptReport report;
-  report.file = flags.step ? shown_inputs(flags.parts) : shown_input(path);
-  report.output = plan.products[index].path;
-  report.pipeline = plan.pipeline.text();
-  report.times.load = watch.lap();
-  const std::optional<ControlDepsResult> lowered = prepare_input(console, module, path);
-  if (!lowered.has_value()) return;
-  report.lowered = *lowered;
-  report.times.verify = watch.lap();
-  const bool wants_report = !flags.files.report.empty() || console.wants_json();
-  const Result<MemoryView> memory = plan.memory.view(module, path);
-  if (!memory.ok()) return console.error(memory.error());
-  PassContext context(module);
-  context.measure = memory->measure;
-  context.costs = memory->costs;
-  warn_of_doubts(console, shown_input(path), module, context.facts);
-  // Without a report, only ideal peaks are measured.
-  const bool is_measured = wants_report || may_recompute(plan.pipeline);
-  const PeakView peaks{memory->measure, !wants_report || !plan.memory.wants_allocator()};
-  if (is_measured) report.before = measure_module(console, path, module, context, peaks);
-  if (flags.step && !add_step(console, module, flags, peaks, report.before)) return;
-  if (flags.step) write_step(module);
+// One input of one call, from loading to its report. Errors go to the console.
+class Optimization {
+ public:
+  Optimization(Console& console, const OptFlags& flags, const OptPlan& plan, GateCheck& gate, size_t index)
+      : console_(console),
+        flags_(flags),
+        plan_(plan),
+        gate_(gate),
+        path_(flags.files.inputs[index]),
+        product_(plan.products[index]),
+        gated_name_(gated_name(flags, plan.products, index)),
+        wants_report_(!flags.files.report.empty() || console.wants_json()),
+        is_measured_(wants_report_ || may_recompute(plan.pipeline)) {}
 
-  RunOptions options;
-  options.verify = !flags.no_verify;
-  options.prove = !flags.no_prove;
-  options.numerics = plan.numerics;
-  options.stop_after = flags.stop_after;
-  options.observer = [&](size_t step_index, const PipelineStep& step, const StepReport& done, const Module& now) {
-    log_step(console, step, done);
-    print_graph_after(console, flags, path, step_index, step, done, now);
-  };
-  Result<RunReport> run = run_with_reproducer(module, plan.pipeline, options, context, bytes,
-                                              flags.no_reproducer ? Reproducer::kNone : Reproducer::kWritten);
-  if (!run.ok()) {
-    Error error = std::move(run).error();
-    if (error.where.file.empty()) error.where.file = shown_input(path);
-    return console.error(error);
+  // `file` and `report_file` take the JSON and the text of the report.
+  void run(nlohmann::ordered_json& file, std::string& report_file) {
+    const size_t errors_before = console_.num_errors();
+    if (!load() || !measure_input() || !run_passes() || !check() || !measure_result()) return;
+    const std::string idle = is_measured_ ? idle_work(report_.before, report_.after) : "";
+    if (console_.is_error(kIdleWork)) warn_of_idle_work(console_, path_, idle);
+    if (plan_.has_gates()) check_gates();
+    const bool is_refused = console_.num_errors() > errors_before;  // by a limit or by --werror
+    watch_.lap();
+    if (flags_.raise_control_deps) raise_control_deps(*module_);
+    if (!is_refused && !write_products(console_, flags_, *module_, product_)) return;
+    report_.times.write = watch_.lap();
+    print_outcomes(console_, flags_, outcomes_, is_refused ? "-" : product_.path);
+    deliver_report(console_, flags_, report_, path_, report_file);
+    if (!console_.is_error(kIdleWork)) warn_of_idle_work(console_, path_, idle);  // the last line
+    if (console_.wants_json()) write_json(file);
   }
-  report.steps = std::move(run->steps);
-  module.certificate = std::move(run->certificate);
-  if (module.certificate.has_value()) report.proof = certificate_text(module, *module.certificate);
-  if (run->has_stale_certificate) {
-    Where where;
-    where.file = shown_input(path);
-    console.warning("stale-certificate", where,
-                    "the file's certificate is stale: the graph changed after it was proved; proving starts over");
+
+ private:
+  bool load() {
+    module_ = load_bytes(console_, flags_, path_, bytes_);
+    if (module_ == nullptr) return false;
+    report_.file = flags_.step ? shown_inputs(flags_.parts) : shown_input(path_);
+    report_.output = product_.path;
+    report_.pipeline = plan_.pipeline.text();
+    report_.times.load = watch_.lap();
+    const std::optional<ControlDepsResult> lowered = prepare_input(console_, *module_, path_);
+    if (!lowered.has_value()) return false;
+    report_.lowered = *lowered;
+    report_.times.verify = watch_.lap();
+    return true;
   }
-  if (!warn_of_remarks(console, flags, path, module, report.steps)) return;
-  const std::vector<TagOutcome> outcomes = tag_outcomes(module);
-  if (!check_proofs(console, flags, path, report.steps)) return;
-  if (!check_backward(console, flags, path, module, report.steps)) return;
-  if (flags.strict_tags && !check_tags(console, outcomes, path)) return;
-  if (is_measured) report.after = measure_module(console, path, module, context, peaks);
-  if (wants_report) {
-    for (const auto& [word, count] : count_outcomes(outcomes, OutcomesOf::kTags)) report.verdicts[word] = count;
-    for (const auto& [word, count] : count_outcomes(outcomes, OutcomesOf::kMarks)) report.marks[word] = count;
-    report.tags_without_effect = std::count_if(outcomes.begin(), outcomes.end(), [](const TagOutcome& outcome) {
-      return awaits_remat(outcome) || breaks_strict_tags(outcome);
-    });
+
+  bool measure_input() {
+    Result<MemoryView> memory = plan_.memory.view(*module_, path_);
+    if (!memory.ok()) {
+      console_.error(memory.error());
+      return false;
+    }
+    context_.emplace(*module_);
+    context_->measure = memory->measure;
+    context_->costs = memory->costs;
+    warn_of_doubts(console_, shown_input(path_), *module_, context_->facts);
+    // Without a report, only ideal peaks are measured.
+    peaks_ = {memory->measure, !wants_report_ || !plan_.memory.wants_allocator()};
+    memory_.emplace(std::move(*memory));
+    is_step_ = flags_.step || (wants_report_ && linked_runs(*module_) > 0);
+    was_one_graph_ = top_level_graphs(*module_).size() == 1;
+    if (!measure(report_.before)) return false;
+    if (flags_.step) write_step(*module_);
+    return true;
   }
-  if (flags.step && !add_step(console, module, flags, peaks, report.after)) return;
-  report.analyses = context.facts.counts();
-  const std::string idle = is_measured ? idle_work(report.before, report.after) : "";
-  if (console.is_error(kIdleWork)) warn_of_idle_work(console, path, idle);
-  if (plan.has_gates()) check_gates(console, flags, plan, index, module, gate);
-  const bool is_refused = console.num_errors() > errors_before;  // by a limit or by --werror
-  watch.lap();
-  if (flags.raise_control_deps) raise_control_deps(module);
-  if (!is_refused && !write_products(console, flags, module, plan.products[index])) return;
-  report.times.write = watch.lap();
-  print_outcomes(console, flags, outcomes, is_refused ? "-" : plan.products[index].path);
-  deliver_report(console, flags, report, path, report_file);
-  if (!console.is_error(kIdleWork)) warn_of_idle_work(console, path, idle);  // the last line
-  if (!console.wants_json()) return;
-  file.update(opt_report_json(report, flags.timing ? Timing::kOn : Timing::kOff,
-                              flags.explain ? Remarks::kListed : Remarks::kCounted));
-  if (module.certificate.has_value()) file["certificate"] = certificate_json(module, *module.certificate);
-}
+
+  // The peaks of the graphs, and of the step that they form.
+  bool measure(ModuleStats& stats) {
+    if (is_measured_) {
+      Stopwatch watch;
+      stats = module_stats(*module_, context_->facts, peaks_);
+      console_.stage("measured " + shown_input(path_) + " for the report", watch.lap());
+    }
+    composed_.reset();
+    if (!is_step_) return true;
+    composed_ = compose(console_, module_->clone(), flags_.parts);
+    if (composed_.has_value()) add_step(*composed_, peaks_, label(), stats);
+    return composed_.has_value();
+  }
+
+  // The name of the step among the peaks: no graph has it.
+  std::string label() const {
+    const StringId step = module_->strings.find("step");
+    return step.is_valid() && module_->find_graph(step).is_valid() ? "the step" : "step";
+  }
+
+  void name_peaks(ModuleStats& stats) const {
+    for (PeakBytes& peak : stats.peaks) peak.graph = label();
+  }
+
+  bool run_passes() {
+    RunOptions options;
+    options.verify = !flags_.no_verify;
+    options.prove = !flags_.no_prove;
+    options.numerics = plan_.numerics;
+    options.stop_after = flags_.stop_after;
+    options.observer = [&](size_t index, const PipelineStep& step, const StepReport& done, const Module& now) {
+      log_step(console_, step, done);
+      print_graph_after(console_, flags_, path_, index, step, done, now);
+    };
+    Result<RunReport> run = run_with_reproducer(*module_, plan_.pipeline, options, *context_, bytes_,
+                                                flags_.no_reproducer ? Reproducer::kNone : Reproducer::kWritten);
+    if (!run.ok()) {
+      Error error = std::move(run).error();
+      if (error.where.file.empty()) error.where.file = shown_input(path_);
+      console_.error(error);
+      return false;
+    }
+    report_.steps = std::move(run->steps);
+    module_->certificate = std::move(run->certificate);
+    if (module_->certificate.has_value()) report_.proof = certificate_text(*module_, *module_->certificate);
+    if (run->has_stale_certificate) {
+      Where where;
+      where.file = shown_input(path_);
+      console_.warning("stale-certificate", where,
+                       "the file's certificate is stale: the graph changed after it was proved; proving starts over");
+    }
+    return true;
+  }
+
+  // Checks --strict and --strict-tags.
+  bool check() {
+    if (!warn_of_remarks(console_, flags_, path_, *module_, report_.steps)) return false;
+    outcomes_ = tag_outcomes(*module_);
+    return check_proofs(console_, flags_, path_, report_.steps) &&
+           check_backward(console_, flags_, path_, *module_, report_.steps) &&
+           (!flags_.strict_tags || check_tags(console_, outcomes_, path_));
+  }
+
+  bool measure_result() {
+    const bool was_step = is_step_;
+    is_step_ = flags_.step || ((wants_report_ || plan_.has_gates()) && linked_runs(*module_) > 0);
+    if (!measure(report_.after)) return false;
+    // The graph that was split is the step, or the one into which the step was joined.
+    const bool is_one_graph = top_level_graphs(*module_).size() == 1;
+    if (is_step_ && !was_step && was_one_graph_) name_peaks(report_.before);
+    if (!is_step_ && was_step && is_one_graph) name_peaks(report_.after);
+    if (wants_report_) {
+      for (const auto& [word, count] : count_outcomes(outcomes_, OutcomesOf::kTags)) report_.verdicts[word] = count;
+      for (const auto& [word, count] : count_outcomes(outcomes_, OutcomesOf::kMarks)) report_.marks[word] = count;
+      report_.tags_without_effect = std::count_if(outcomes_.begin(), outcomes_.end(), [](const TagOutcome& outcome) {
+        return awaits_remat(outcome) || breaks_strict_tags(outcome);
+      });
+    }
+    report_.analyses = context_->facts.counts();
+    return true;
+  }
+
+  // Checks the limits on the result as `fxopt mem` does on the written file, and as
+  // `fxopt mem --step` if its graphs form one step.
+  void check_gates() {
+    std::vector<const Graph*> graphs;
+    if (composed_.has_value()) {
+      graphs = {composed_->graph};
+    } else {
+      for (const GraphId id : top_level_graphs(*module_)) graphs.push_back(&module_->graph(id));
+    }
+    Result<MemoryView> view = plan_.memory.view(composed_.has_value() ? *composed_->module : *module_, gated_name_);
+    if (!view.ok()) return console_.error(view.error());
+    view->others = plan_.gates.needs_all_storages();
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    for (const Graph* graph : graphs) {
+      GraphMemory memory = describe_memory(measure_logged(console_, gated_name_, *graph, view->measure), *view);
+      gate_.check(gated_name_, shown_input(gated_name_), memory, *view);
+      gate_.compare(gated_name_, shown_input(gated_name_), memory, console_.notes());
+      if (plan_.gates.updates()) all.push_back(memory_json(memory, Storages::kAll));
+    }
+    if (plan_.gates.updates()) gate_.add(gated_name_, std::move(all));
+  }
+
+  void write_json(nlohmann::ordered_json& file) const {
+    file.update(opt_report_json(report_, flags_.timing ? Timing::kOn : Timing::kOff,
+                                flags_.explain ? Remarks::kListed : Remarks::kCounted));
+    if (module_->certificate.has_value()) file["certificate"] = certificate_json(*module_, *module_->certificate);
+  }
+
+  Console& console_;
+  const OptFlags& flags_;
+  const OptPlan& plan_;
+  GateCheck& gate_;
+  const std::string& path_;
+  const Product& product_;
+  const std::string& gated_name_;  // for gates and the baseline
+  const bool wants_report_, is_measured_;
+  Stopwatch watch_;
+  std::string bytes_;  // the input file, for a reproducer
+  std::unique_ptr<Module> module_;
+  std::optional<MemoryView> memory_;
+  std::optional<PassContext> context_;
+  PeakView peaks_;
+  bool was_one_graph_ = false;
+  bool is_step_ = false;  // the graphs are measured as one step too
+  std::optional<ComposedStep> composed_;
+  std::vector<TagOutcome> outcomes_;
+  OptReport report_;
+};
 
 // Checks the files of a step, and that the output does not overwrite one.
 Status check_parts(Console& console, const OptFlags& flags) {
@@ -584,7 +660,7 @@ void run_opt(Console& console, const OptFlags& given) {
   std::string report_file;
   GateCheck gate(console, plan->memory, plan->gates);
   for_each_input(console, flags.files.inputs, [&](size_t i, nlohmann::ordered_json& file) {
-    optimize(console, flags, *plan, gate, i, file, report_file);
+    Optimization(console, flags, *plan, gate, i).run(file, report_file);
   });
   if (plan->gates.updates()) gate.write_baseline();
   if (report_file.empty()) return;  // nothing to report: an old report is better than an empty one
@@ -597,14 +673,14 @@ void run_opt(Console& console, const OptFlags& given) {
 CommandBody declare_opt(Options options) {
   const std::shared_ptr<OptFlags> flags = std::make_shared<OptFlags>();
   options.add("IN", flags->files.inputs, "graph files; '-' is standard input").type("IN").required();
-  options.flag("--step", flags->step, std::string(kStepHelp) + "; writes one module, and reports give the step's peak");
+  options.flag("--step", flags->step, std::string(kStepHelp) + "; write one module, and report the peak of the step");
   options
       .add("-o,--output", flags->files.output,
            "output file, folder (ending in '/'), or '-' for standard output (default)")
       .type("OUT");
   options.flag("--split", flags->split,
-               "write each graph that runs on its own to a separate file: OUT.forward.pb and OUT.backward.pb after "
-               "partition");
+               "write each graph that runs on its own to a separate file; after partition, the files are "
+               "OUT.forward.pb and OUT.backward.pb");
   options
       .add("--passes", flags->passes,
            "passes, as in 'cse,sac{policy=per-op},remat,dce' (default: '" + std::string(default_pipeline_text()) + "')")
@@ -613,8 +689,8 @@ CommandBody declare_opt(Options options) {
       .type("FORMAT");
   options
       .flag("--report{-}", flags->files.report,
-            "compare nodes, calls, peaks (every peak with --device) and passes before and after; to standard error, "
-            "or to FILE")
+            "report the passes, and compare nodes, calls and peaks (with --device, every peak) before and after; "
+            "written to standard error, or to FILE")
       .type("FILE");
   options.add("--print-after", flags->print_after, "print the graph to standard error after this pass; repeatable")
       .type("PASS")
@@ -623,23 +699,23 @@ CommandBody declare_opt(Options options) {
                "print the graph to standard error after each pass that changed it");
   options.add("--stop-after", flags->stop_after, "run only the first N passes, to bisect a pipeline").type("N");
   options.flag("--timing", flags->timing, "print the seconds that each pass took, also in reports");
-  options.flag("--no-verify", flags->no_verify, "skip the verifier after each pass, to time passes alone");
+  options.flag("--no-verify", flags->no_verify, "skip the verifier after each pass, to measure only the passes");
   options.flag("--no-prove", flags->no_prove,
-               "skip the proof, after each pass, that the graph computes the same, to time passes alone");
+               "do not prove after each pass that the graph still computes the same, to measure only the passes");
   options
       .add("--numerics", flags->numerics,
            "largest change of results that is allowed: exact (bitwise equal; default), reorders-reductions, "
            "changes-numerics")
       .type("CLASS");
   options.flag("--no-reproducer", flags->no_reproducer,
-               "write no reproducer after an internal error; for runs under `fxopt reduce`");
+               "do not write a reproducer after an internal error (for runs under `fxopt reduce`)");
   options.flag("--explain", flags->explain, "print the remarks: nodes that passes left unchanged, and the reasons");
   options.flag("--strict", flags->strict, "exit with 4 and write nothing if a pass is not proved");
   options.flag(
       "--strict-tags", flags->strict_tags,
-      "exit with 4 and write nothing if a tag was dropped or conflicts, a MUST_RECOMPUTE has no effect, a mark "
-      "(ap_must_save) was lost, or the graph has recompute tags but no backward; tags written by a policy are not "
-      "checked");
+      "exit with 4 and write nothing in any of these cases: a tag was dropped or conflicts; a MUST_RECOMPUTE has no "
+      "effect; a mark (ap_must_save) was lost; the graph has recompute tags but no backward. Tags written by a policy "
+      "are not checked");
   options.flag("--raise-control-deps", flags->raise_control_deps,
                "write control dependencies as PyTorch's control_deps op (see `fxopt help control-deps`)");
   declare_measure_flags(options, flags->memory);

@@ -1,5 +1,6 @@
 #include "cli/products.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -43,7 +44,7 @@ Result<Format> form_of(const std::string& path, std::optional<Format> format) {
   if (const std::optional<Format> by_name = format_of_path(path)) return *by_name;
   Error error{ErrorCode::kUnknownFormat,
               "the format of this output cannot be derived from its name",
-              "end the name in .pb, .fxg or .json, each also with .zst, or give --format",
+              "end the name in .pb, .fxg or .json, optionally followed by .zst, or give --format",
               {}};
   error.where.file = path;
   return error;
@@ -72,7 +73,7 @@ Result<std::vector<std::string>> paths_in_folder(const FileFlags& flags, std::op
   for (size_t i = 0; i < names.size(); ++i) {
     if (flags.inputs[i] == "-") {
       return usage_error("standard input has no name, so no file in '" + flags.output + "' can be named after it",
-                         "read it in a separate call, with -o FILE");
+                         "read standard input in a separate call, with -o FILE");
     }
     // Reading a folder fails with its own error and writes nothing, so any format will do.
     const std::optional<Format> form = is_folder(flags.inputs[i]) ? Format::kPb : format;
@@ -94,9 +95,16 @@ Result<std::vector<std::string>> product_paths(const Console& console, const Fil
   if (path != "-" && file_identity(path) == file_identity(std::string(kNowhere))) {
     return std::vector<std::string>(flags.inputs.size(), path);
   }
-  const std::string meant = console.misread_hint();
-  return usage_error("several inputs need an output folder",
-                     meant.empty() ? "give -o FOLDER/, with the '/'" : meant + "; else give -o FOLDER/, with the '/'");
+  const std::string meant = console.misread_hint(), folder = "give -o FOLDER/, with the '/'";
+  const auto lost = std::find_if(flags.inputs.begin() + 1, flags.inputs.end(), [](const std::string& input) {
+    std::error_code failure;
+    return input != "-" && !std::filesystem::exists(std::filesystem::path(input), failure);
+  });
+  if (lost != flags.inputs.end() && meant.empty()) {
+    return usage_error("several inputs need an output folder, and the input '" + *lost + "' does not exist",
+                       "if it is the output, write -o " + *lost + "; write passes as one argument: --passes cse,dce");
+  }
+  return usage_error("several inputs need an output folder", meant.empty() ? folder : meant + "; else " + folder);
 }
 
 // Every file that one call reads or writes, once.
@@ -134,7 +142,7 @@ class Overlaps {
 Status check_folder(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   if (is_folder(path))
-    return Error{ErrorCode::kFileWrite, "cannot write '" + path + "': it is a folder", "name a file in it", {}};
+    return Error{ErrorCode::kFileWrite, "cannot write '" + path + "': it is a folder", "name a file in the folder", {}};
   if (path == "-" || folder.empty() || is_folder(folder)) return ok_status();
   return Error{ErrorCode::kFileWrite, "cannot write '" + path + "': there is no folder '" + folder + "'", "", {}};
 }

@@ -100,8 +100,15 @@ class Selector {
       // unmarked, if asked for
       const Phase phase = phase_ == Phase::kUnspecified ? graph[id].phase : phases.get(id);
       if (phase_.has_value() && phase != *phase_) return true;
-      return !flags_.module_prefix.empty() && !is_within(module_.text(graph[id].module_path), flags_.module_prefix);
+      return !flags_.module_prefix.empty() && !is_in_modules(module_.text(graph[id].module_path));
     });
+  }
+
+  // True if --module names the module or one that contains it; '*' matches any characters.
+  bool is_in_modules(std::string_view path) const {
+    const std::string& wanted = flags_.module_prefix;
+    return is_within(path, wanted) || (wanted.find('*') != std::string::npos &&
+                                       (matches_pattern(path, wanted) || matches_pattern(path, wanted + ".*")));
   }
 
   std::string described() const {

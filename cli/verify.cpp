@@ -42,9 +42,9 @@ struct VerifyFlags {
   bool strict = false;
 };
 
-std::optional<RewriteRule> find_law(std::string_view word) {
-  for (const auto& [law, name] : EnumNames<RewriteRule>::kAll) {
-    if (name == word) return law;
+std::optional<RewriteRule> find_rule(std::string_view word) {
+  for (const auto& [rule, name] : EnumNames<RewriteRule>::kAll) {
+    if (name == word) return rule;
   }
   return std::nullopt;
 }
@@ -55,7 +55,7 @@ Result<ProofOptions> proof_options(const VerifyFlags& flags) {
   options.as_step = flags.step;
   std::vector<std::string_view> words;
   for (const ProofAllowance& item : kProofAllowances) words.push_back(item.word);
-  for (const auto& [law, name] : EnumNames<RewriteRule>::kAll) words.push_back(name);
+  for (const auto& [rule, name] : EnumNames<RewriteRule>::kAll) words.push_back(name);
   for (const std::string& word : flags.allow) {
     const auto found = std::find(words.begin(), words.end(), word);
     if (found == words.end()) {
@@ -65,8 +65,8 @@ Result<ProofOptions> proof_options(const VerifyFlags& flags) {
           suggestion(word, words, "it takes " + join(std::vector<std::string>(words.begin(), words.end()), ", ")),
           {}};
     }
-    if (const std::optional<RewriteRule> law = find_law(word); law.has_value()) {
-      options.numerics = std::max(options.numerics, numerics_of(*law));
+    if (const std::optional<RewriteRule> rule = find_rule(word); rule.has_value()) {
+      options.numerics = std::max(options.numerics, numerics_of(*rule));
       continue;
     }
     options.*kProofAllowances[static_cast<size_t>(found - words.begin())].option = true;
@@ -133,8 +133,8 @@ std::vector<Error> phase_errors(const Module& module) {
     if (conflicts.empty()) continue;
     const NodeId first = conflicts.front();
     Error error{ErrorCode::kVerifyPhase,
-                "marked " + std::string(name_of(graph[first].phase)) + ", but depends on a gradient" +
-                    (conflicts.size() > 1 ? ", as do " + std::to_string(conflicts.size() - 1) + " more" : ""),
+                "the node is marked " + std::string(name_of(graph[first].phase)) + ", but it depends on a gradient" +
+                    (conflicts.size() > 1 ? "; so do " + std::to_string(conflicts.size() - 1) + " more" : ""),
                 "mark it backward, or remove the mark",
                 {}};
     error.where.graph = module.text(graph.name());
@@ -204,7 +204,7 @@ class AgainstFile {
     lower_control_deps(*module);  // as opt does before its passes
     std::unique_ptr<AgainstFile> file(new AgainstFile(std::move(module), *options));
     for (const std::string& word : flags.allow) {
-      if (const std::optional<RewriteRule> law = find_law(word); law.has_value()) file->rewrites_.push_back(*law);
+      if (const std::optional<RewriteRule> rule = find_rule(word); rule.has_value()) file->rewrites_.push_back(*rule);
     }
     return file;
   }
@@ -218,10 +218,9 @@ class AgainstFile {
       lowered = given.clone();
       lower_control_deps(*lowered);
     }
-    const Module& module = lowered != nullptr ? *lowered : given;
-    ModuleProof proof = rewrites_.empty()
-                            ? prover_.prove(module)
-                            : Prover(*module_, options_, claims_by_origins(*module_, module, rewrites_)).prove(module);
+    const std::unique_ptr<Module> renamed = with_name_of_other(lowered != nullptr ? *lowered : given);
+    const Module& module = renamed != nullptr ? *renamed : lowered != nullptr ? *lowered : given;
+    ModuleProof proof = prove(module);
     const bool is_open = is_left_open(module, proof);
     if (is_open) {
       proof.answer = ProofAnswer::kUndecided;
@@ -240,6 +239,7 @@ class AgainstFile {
     for (const ProofDifference& item : proof.differences) differences.push_back(item.what);
     Error error = proof_error(module, proof);
     error.where.file = what;
+    if (renamed != nullptr) error.where.graph = given.text(given.graph(top_level_graphs(given)[0]).name());
     const bool lacks_graph = std::any_of(proof.differences.begin(), proof.differences.end(),
                                          [](const ProofDifference& item) { return item.what.starts_with("graph @"); });
     if (lacks_graph && !flags.step) error.hint = "graphs are matched by name; --step compares each side as one step";
@@ -254,6 +254,28 @@ class AgainstFile {
   }
 
  private:
+  ModuleProof prove(const Module& module) {
+    return rewrites_.empty() ? prover_.prove(module)
+                             : Prover(*module_, options_, claims_by_origins(*module_, module, rewrites_)).prove(module);
+  }
+
+  // Graphs are compared by name. Returns a copy in which the only graph has the name of the only
+  // graph of the other file, or null if no such copy is needed.
+  std::unique_ptr<Module> with_name_of_other(const Module& module) const {
+    const std::vector<GraphId> before = top_level_graphs(*module_), after = top_level_graphs(module);
+    if (options_.as_step || before.size() != 1 || after.size() != 1) return nullptr;
+    const std::string_view wanted = module_->text(module_->graph(before[0]).name());
+    if (module.text(module.graph(after[0]).name()) == wanted) return nullptr;
+    std::unique_ptr<Module> copy = module.clone();
+    const StringId name = copy->intern(wanted);
+    if (copy->find_graph(name).is_valid()) return nullptr;  // a subgraph
+    IdMap<StringId, StringId> names;
+    for (const GraphId id : copy->graphs()) names[copy->graph(id).name()] = copy->graph(id).name();
+    names[copy->graph(after[0]).name()] = name;
+    copy->rename_graphs(names);
+    return copy;
+  }
+
   // True if an allowed rewrite rule may have made the first difference.
   bool is_left_open(const Module& module, const ModuleProof& proof) const {
     if (rewrites_.empty() || proof.answer != ProofAnswer::kDiffers || !proof.first_new.is_valid()) return false;
@@ -314,8 +336,8 @@ CommandBody declare_verify(Options options) {
   options.flag("--step", flags->step, std::string(kStepHelp) + "; also check that they fit together");
   options
       .add("--against", flags->against,
-           "prove that each input (with --step: all inputs together) computes the same as this graph: outputs, "
-           "writes, shared memory, random draws, collectives and other effects (exit 4 if not)")
+           "prove that each input computes the same as this graph: outputs, writes, shared memory, random draws, "
+           "collectives and other effects (exit 4 if not). With --step, all inputs together are one side")
       .type("BEFORE");
   options
       .add("--allow", flags->allow,

@@ -82,7 +82,7 @@ const ErrorInfo* find_row(uint32_t number) {
 
 const ErrorInfo& error_info(ErrorCode code) {
   const ErrorInfo* info = find_row(static_cast<uint32_t>(code));
-  FXOPT_CHECK(info != nullptr, "error code without a row: " + code_name(code));
+  FXOPT_CHECK(info != nullptr, "the error table has no row for " + code_name(code));
   return *info;
 }
 
@@ -120,11 +120,13 @@ std::string format_error(const Error& error) {
 std::string_view closest_name(std::string_view name, const std::vector<std::string_view>& candidates) {
   if (name.size() < 2 || name.size() > kMaxCompared) return {};
   const std::string wanted = lower_case(name);
-  std::string_view closest, longer;
+  std::string_view closest, longer, shorter;
   size_t nearest = SIZE_MAX;
   for (const std::string_view candidate : candidates) {
     const bool is_longer = longer.empty() && candidate.size() > name.size() && name.size() >= kMinBeginning;
     if (is_longer && lower_case(candidate.substr(0, name.size())) == wanted) longer = candidate;
+    const bool is_shorter = candidate.size() >= kMinBeginning && candidate.size() > shorter.size();
+    if (is_shorter && wanted.starts_with(lower_case(candidate))) shorter = candidate;
     // The difference in length is a lower bound of the distance.
     const size_t length = std::max(name.size(), candidate.size());
     const size_t limit = (length + 3) / 4;
@@ -134,7 +136,8 @@ std::string_view closest_name(std::string_view name, const std::vector<std::stri
     closest = candidate;
     nearest = distance;
   }
-  return nearest != SIZE_MAX ? closest : longer;
+  if (nearest != SIZE_MAX) return closest;
+  return longer.empty() ? shorter : longer;
 }
 
 std::string suggestion(std::string_view name, const std::vector<std::string_view>& candidates,

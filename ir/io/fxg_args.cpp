@@ -32,7 +32,7 @@ std::optional<Arg> TextParser::plain_arg(uint32_t depth) {
       break;
   }
   if (lexer_.is('%') && !may_name_nodes_) {
-    fail(ErrorCode::kBadValue, offset(), "a node in metadata", "name it by its uid: uid(57)");
+    fail(ErrorCode::kBadValue, offset(), "metadata contains a node", "refer to the node by its uid: uid(57)");
     return std::nullopt;
   }
   if (lexer_.is('%')) {
@@ -74,13 +74,10 @@ std::optional<Arg> TextParser::word_arg(uint32_t depth) {
   const std::string_view word = lexer_.text();
   if (word == "inf" || word == "nan" || word == "float") return number_arg();
   if (word == "base64") return bytes_arg(ArgKind::kBytes);
-  const std::optional<Arg> constant = word == "None"    ? std::optional<Arg>(Arg::none())
-                                      : word == "True"  ? std::optional<Arg>(Arg::boolean(true))
-                                      : word == "False" ? std::optional<Arg>(Arg::boolean(false))
-                                                        : std::nullopt;
-  if (!constant) return call_arg(depth);
+  if (is_bool_word()) return Arg::boolean(bool_word());
+  if (word != "None") return call_arg(depth);
   lexer_.advance();
-  return constant;
+  return Arg::none();
 }
 
 // Arguments of the form word(...).
@@ -128,7 +125,7 @@ std::optional<Arg> TextParser::call_arg(uint32_t depth) {
   }
   std::vector<std::string_view> words = {"None", "True", "False", "inf", "nan", "float", "base64"};
   for (const Form& form : kForms) words.push_back(form.word);
-  fail_here(shown(word) + " is no argument", suggest(word, words));
+  fail_here(shown(word) + " is not an argument", suggest(word, words));
   return std::nullopt;
 }
 
@@ -224,7 +221,7 @@ std::optional<Arg> TextParser::typed_arg(uint32_t depth) {
     case ArgKind::kSet:
       break;
     default:
-      fail(ErrorCode::kSyntax, at, "only a list, a tuple, a dict, a slice or a set has a type of its own");
+      fail(ErrorCode::kSyntax, at, "only a list, a tuple, a dict, a slice or a set can have a Python type");
       return std::nullopt;
   }
   return Arg::children(item->kind(), item->range(), type->index() == 0 ? StringId() : *type);

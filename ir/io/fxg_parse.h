@@ -15,13 +15,13 @@
 #include "ir/io/fxg_lex.h"
 #include "ir/io/io.h"
 
-// The parser behind parse_text(). The grammar is in README.md beside this file.
+// The parser that parse_text() uses. The grammar is in README.md beside this file.
 
 namespace fxopt {
 
-// A recursive descent parser for one text. A function that returns false or nothing has recorded an
-// error. The first error is the result; the parser does not recover. Nesting is bounded by
-// ReadLimits::max_depth, time is linear in the text.
+// A recursive descent parser for one text. A function that returns false or nullopt has recorded an
+// error. The parser does not recover from errors, so the result is the first error.
+// ReadLimits::max_depth limits the nesting. The time is linear in the length of the text.
 class TextParser {
  public:
   TextParser(std::string_view source, const std::string& file, const ReadLimits& limits);
@@ -81,6 +81,15 @@ class TextParser {
   bool arg(uint32_t depth);  // pushes one argument onto `stack_`
   std::optional<Arg> plain_arg(uint32_t depth);
   std::optional<Arg> word_arg(uint32_t depth);
+  // Arguments and fields accept Python's spelling and JSON's spelling of a boolean.
+  bool is_bool_word() const {
+    return lexer_.is_word("true") || lexer_.is_word("false") || lexer_.is_word("True") || lexer_.is_word("False");
+  }
+  bool bool_word() {
+    const bool value = lexer_.is_word("true") || lexer_.is_word("True");
+    lexer_.advance();
+    return value;
+  }
   std::optional<Arg> call_arg(uint32_t depth);
   std::optional<Arg> number_arg();
   std::optional<Arg> sequence(ArgKind kind, char close, uint32_t depth);
@@ -97,11 +106,12 @@ class TextParser {
   std::optional<Arg> value_arg(uint32_t depth);
   std::optional<uint64_t> float_bits();
   bool meta(ArgRange& entries);
-  // Pushes the key and the argument after its separator, of keyword arguments or metadata.
+  // Reads an entry of keyword arguments or metadata. Pushes the key and the argument that follows
+  // the separator.
   bool entry(StringId key);
 
   // fxg_values.cpp: values and expressions
-  std::optional<ValueId> value();  // invalid for the absent value
+  std::optional<ValueId> value();  // an invalid id for the absent value
   std::optional<ValueId> tensor_field();
   std::optional<ParsedValue> parsed_value(uint32_t depth);
   std::optional<Value> plain_value(uint32_t depth, std::string& unknown);
@@ -126,12 +136,13 @@ class TextParser {
 
   // fxg_parse.cpp: words, strings, numbers
   bool expect(char punct);
-  // False, with an error, unless the current token is an identifier.
+  // Returns true if the current token is an identifier. Otherwise records an error and returns
+  // false.
   bool at_word(std::string_view what);
   std::optional<std::string_view> string_literal();  // valid until the next string is read
   std::optional<std::string> bytes_literal();
-  std::optional<std::string> suffix();  // unknown fields; empty if absent
-  // An identifier or a string; valid until the next string is read.
+  std::optional<std::string> suffix();  // reads unknown fields; empty if absent
+  // Reads an identifier or a string. The result is valid until the next string is read.
   std::optional<std::string_view> name();
   std::optional<StringId> interned();
   template <std::integral T>
@@ -169,21 +180,21 @@ class TextParser {
   Lexer lexer_;
   std::unique_ptr<Module> module_;
   std::optional<Error> error_;
-  std::string unescaped_;  // the last string with escapes
+  std::string unescaped_;  // the last string that had escapes
   Pool* pool_ = nullptr;
   std::optional<ArgStack> stack_;
-  // Parsed so far; looked up, never iterated.
+  // The expressions parsed so far. The table is looked up and never iterated.
   std::unordered_map<std::string_view, ExprId> expressions_;
   std::vector<Dim> dims_;  // the current list
 
   Graph* graph_ = nullptr;
   Lexer graph_begin_;
-  std::vector<NodeArgs> node_args_;  // the graph's nodes; set after all are read
+  std::vector<NodeArgs> node_args_;  // arguments of the graph's nodes; set after all nodes are read
   std::unordered_map<std::string, LaterNode> later_nodes_;
   bool scanned_ = false;
   std::string node_name_;
 
-  bool may_name_nodes_ = false;  // in the arguments of a node, but not in metadata or values
+  bool may_name_nodes_ = false;  // true in the arguments of a node, false in metadata and values
 
   uint64_t nodes_read_ = 0;
   uint64_t expected_uid_ = 0;
@@ -195,10 +206,10 @@ class TextParser {
   bool has_meta_ = false;
 };
 
-// "did you mean 'x'?" for the candidate closest to `word`, or an empty string. Long words get no
-// suggestion.
+// Returns "did you mean 'x'?" for the candidate closest to `word`. Returns an empty string if no
+// candidate is close enough, or if `word` is long.
 std::string suggest(std::string_view word, const std::vector<std::string_view>& candidates);
-// `text` in quotes for a message, shortened if long.
+// Returns `text` in quotes for a message. A long text is shortened.
 std::string shown(std::string_view text);
 
 template <std::integral T>
@@ -282,9 +293,8 @@ bool TextParser::field(T& value) {
   } else if constexpr (kIsVector<T>) {
     return list_field(value);
   } else if constexpr (std::is_same_v<T, bool>) {
-    if (!lexer_.is_word("true") && !lexer_.is_word("false")) return unexpected("true or false");
-    value = lexer_.is_word("true");
-    lexer_.advance();
+    if (!is_bool_word()) return unexpected("true or false");
+    value = bool_word();
     return true;
   } else if constexpr (std::is_integral_v<T>) {
     return assign(integer<T>());
@@ -341,7 +351,7 @@ bool TextParser::fields(Record& item, char close) {
       if (repeated) return;
       ok = field(member);
       if constexpr (std::is_same_v<Record, Symbol> && std::is_same_v<T, StringId>) {
-        // An optional field: "" is present.
+        // The field is optional. Therefore "" means that the field is present and empty.
         if (candidate == "node" && !member.is_valid()) member = StringId(0);
       }
     });

@@ -72,7 +72,7 @@ class Tracer {
     const std::string name = "%" + std::string(graph.name_of(one.start));
     if (graph.op(one.start).has(Effect::kWaits)) return;  // it waits for itself
     if (one.waits.empty() && !returns_nothing(graph, one.start)) {
-      trace_.undisciplined.push_back(name + ": nothing waits for it");
+      trace_.undisciplined.push_back("no wait completes " + name);
     }
     for (const NodeId user : graph.users(one.start)) {
       const bool is_wait = graph[user].is_call() && graph.op(user).has(Effect::kWaits);
@@ -237,7 +237,7 @@ class Comparer {
     return "group " + quoted(group.uid) + " (ranks " + format_numbers(group.ranks) + ")";
   }
   static std::string site_text(const Site& site) {
-    return "rank " + std::to_string(site.trace->rank) + " issues %" + site.call->node + ": " + site.call->what;
+    return "rank " + std::to_string(site.trace->rank) + " issues %" + site.call->node + " (" + site.call->what + ")";
   }
 
   void check_discipline() {
@@ -246,7 +246,7 @@ class Comparer {
       const size_t more = trace.undisciplined.size() - 1;
       conflict(RankConflict::Kind::kDiscipline, trace, nullptr,
                "rank " + std::to_string(trace.rank) + ": " + trace.undisciplined.front() +
-                   (more > 0 ? ", and " + std::to_string(more) + " more like it" : ""));
+                   (more > 0 ? ", and further faults: " + std::to_string(more) : ""));
     }
   }
 
@@ -327,14 +327,14 @@ class Comparer {
           first = &site;
         } else if (site.call->what != first->call->what) {
           conflict(RankConflict::Kind::kCalls, *site.trace, site.call,
-                   group_text(group) + ", call " + std::to_string(i + 1) + ": " + site_text(*first) + ", and " +
+                   group_text(group) + ", call " + std::to_string(i + 1) + ": " + site_text(*first) + ", but " +
                        site_text(site));
           return;
         }
       }
       if (shorter != nullptr) {
         conflict(RankConflict::Kind::kLength, *first->trace, first->call,
-                 group_text(group) + ", call " + std::to_string(i + 1) + ": " + site_text(*first) + ", and rank " +
+                 group_text(group) + ", call " + std::to_string(i + 1) + ": " + site_text(*first) + ", but rank " +
                      std::to_string(shorter->first) + " issues only " + std::to_string(shorter->second.size()) +
                      " of these calls");
         return;
@@ -379,8 +379,8 @@ class Comparer {
         if (own[i] == known[i]) continue;
         conflict(RankConflict::Kind::kOrigin, *calls[i].trace, calls[i].call,
                  group_text(group) + ", call " + std::to_string(i + 1) + ": " + site_text((*first)[i]) +
-                     " in place of call " + places(known[i]) + " of the group before passes, and " +
-                     site_text(calls[i]) + " in place of call " + places(own[i]));
+                     " for original call " + places(known[i]) + " of the group, but " + site_text(calls[i]) +
+                     " for original call " + places(own[i]));
         return;
       }
     }
@@ -395,10 +395,10 @@ class Comparer {
         const std::vector<int64_t>& taken = others[i].call->taken;
         if (to >= given.size() || from >= taken.size() || given[to] == taken[from]) continue;
         conflict(RankConflict::Kind::kCalls, *calls[i].trace, calls[i].call,
-                 group_text(group) + ", call " + std::to_string(i + 1) + ": rank " + std::to_string(rank) +
-                     " sends rank " + std::to_string(other) + " " + std::to_string(given[to]) + " rows in %" +
-                     calls[i].call->node + ", but that rank expects " + std::to_string(taken[from]) + " in %" +
-                     others[i].call->node);
+                 group_text(group) + ", call " + std::to_string(i + 1) + ": rank " + std::to_string(rank) + " sends " +
+                     std::to_string(given[to]) + " rows to rank " + std::to_string(other) + " in %" +
+                     calls[i].call->node + ", but rank " + std::to_string(other) + " expects " +
+                     std::to_string(taken[from]) + " rows in %" + others[i].call->node);
         return false;
       }
     }
@@ -408,10 +408,28 @@ class Comparer {
     return static_cast<size_t>(std::find(group.ranks.begin(), group.ranks.end(), rank) - group.ranks.begin());
   }
 
+  using Lane = std::tuple<RankGroup, int64_t, int64_t, int64_t>;  // group, from, to, tag
+  using Lanes = std::map<Lane, std::pair<Calls, Calls>>;          // sends and receives
+
+  // Returns "; the other rank issues %irecv with tag 0, not 7" if the other rank has calls with
+  // another tag that have no counterpart either.
+  static std::string other_tag(const Lanes& lanes, const Lane& lane, bool is_send) {
+    const auto& [group, from, to, tag] = lane;
+    for (auto at = lanes.lower_bound({group, from, to, INT64_MIN}); at != lanes.end(); ++at) {
+      const int64_t other = std::get<3>(at->first);
+      if (at->first != Lane(group, from, to, other)) break;
+      const auto& [sends, receives] = at->second;
+      const Calls &waiting = is_send ? receives : sends, &matched = is_send ? sends : receives;
+      if (other == tag || waiting.size() <= matched.size()) continue;
+      return "; the other rank issues %" + waiting[matched.size()].call->node + " with tag " + std::to_string(other) +
+             ", not " + std::to_string(tag);
+    }
+    return "";
+  }
+
   // Matches sends and receives, in order for each group, pair and tag.
   void match_pairs() {
-    using Lane = std::tuple<RankGroup, int64_t, int64_t, int64_t>;  // group, from, to, tag
-    std::map<Lane, std::pair<Calls, Calls>> lanes;
+    Lanes lanes;
     for (const RankTrace& trace : traces_) {
       for (const RankCall& call : trace.calls) {
         if (call.kind == RankCall::Kind::kCollective || call.peer < 0) continue;
@@ -435,7 +453,9 @@ class Comparer {
         const std::string about = group_text(group) + ", from rank " + std::to_string(from) + " to rank " +
                                   std::to_string(to) + ", message " + std::to_string(i + 1) + ": " + site_text(site);
         conflict(RankConflict::Kind::kPair, *site.trace, site.call,
-                 about + (is_alone ? ", but the other rank has no counterpart" : ", and " + site_text(receives[i])));
+                 about + (is_alone ? ", but the other rank issues no matching call" +
+                                         other_tag(lanes, lane, i < sends.size())
+                                   : ", but " + site_text(receives[i])));
         break;
       }
     }

@@ -9,31 +9,37 @@
 #include "ir/graph/ids.h"
 #include "ir/graph/module.h"
 
-// Checks that the ranks of a job issue collectives that fit together. NCCL requires all ranks of a
-// communicator to issue the same calls in the same order. For several communicators on one device,
-// it requires all devices to issue their calls in one order (NCCL user guide, "Using multiple NCCL
-// communicators concurrently"). A job that violates this hangs, mostly without an error.
+// Checks that the ranks of a job issue collectives that match each other. NCCL requires all ranks
+// of a communicator to issue the same calls in the same order. If one device uses several
+// communicators, NCCL requires all devices to issue their calls in one order (NCCL user guide,
+// "Using multiple NCCL communicators concurrently"). A job that violates these rules hangs, usually
+// without an error.
 
 namespace fxopt {
 
-// A collective, a send or a receive as one rank issues it.
+// A collective, send or receive that one rank issues.
 struct RankCall {
   enum class Kind : uint8_t { kCollective, kSend, kReceive };
   Kind kind = Kind::kCollective;
-  uint32_t group = 0;  // place in RankTrace::groups
+  uint32_t group = 0;  // index in RankTrace::groups
   std::string graph, node;
-  // The part that must be equal on all ranks: operator, reduction, root, and the type and number of
-  // elements of the inputs. For an all-to-all, whose splits may be uneven, the elements of one row.
+  // The properties that must be equal on all ranks: operator, reduction, root, and the type and
+  // number of elements of the inputs. The splits of an all-to-all may be uneven, so for an
+  // all-to-all only the elements of one row are counted.
   std::string what;
-  int64_t peer = -1, tag = 0;  // kSend, kReceive; the peer is a rank of the job
-  uint32_t batch = 0;          // calls of one number (batch_p2p_ops) begin together; 0: no batch
-  // See replaced_calls().
+  int64_t peer = -1, tag = 0;  // for kSend and kReceive; the peer is a rank of the job
+  // The number of the call's batch (batch_p2p_ops), or 0 if the call is in no batch. Calls of one
+  // batch start together.
+  uint32_t batch = 0;
+  // The original calls that this call replaces, see replaced_calls().
   std::vector<uint64_t> replaces;
-  std::vector<int64_t> given,
-      taken;  // an all-to-all of uneven splits: rows sent to and received from each rank, if both are numbers
+  // For an all-to-all with uneven splits: the number of rows sent to each rank, and received from
+  // each rank. A list is empty if the graph does not record all of these numbers.
+  std::vector<int64_t> given, taken;
 };
 
-// A communicator, as its members know it: two with equal ranks are different.
+// A communicator as its members describe it. Two communicators with equal ranks but different uids
+// are different.
 struct RankGroup {
   std::string uid;
   std::vector<int64_t> ranks;
@@ -44,57 +50,78 @@ struct RankTrace {
   int64_t rank = 0;
   std::string file;
   std::vector<RankGroup> groups;
-  std::vector<RankCall> calls;             // in the order in which the step's runs issue them
-  std::vector<std::string> undisciplined;  // in words: starts without a wait, reads before a wait
-  size_t unknown = 0;                      // calls on groups the file does not list: not compared
-  size_t hidden = 0;                       // calls in graphs that nodes run: not examined
+  // Calls in the order in which the runs of the step issue them.
+  std::vector<RankCall> calls;
+  // Descriptions of collectives that no wait completes, and of reads before a wait.
+  std::vector<std::string> undisciplined;
+  // Number of calls on groups that the file does not list. These calls are not compared.
+  size_t unknown = 0;
+  // Number of calls in graphs that nodes run. These calls are not examined.
+  size_t hidden = 0;
 };
 
-// The calls that one rank issues, from the graphs of a step in the order of its invocations, else
-// in that of the file. O(nodes + edges).
+// Returns the calls that one rank issues. The graphs of a step are read in the order of its
+// invocations. If the file records no invocations, the graphs are read in the order of the file.
+// O(nodes + edges).
 RankTrace trace_rank(const Module& module, int64_t rank, const std::string& file);
 
-// A name of 32 hexadecimal digits for the calls that the rank issues, in order. Each call
-// contributes RankCall::what, the number of ranks of its group, the group's number by first use,
-// and the calls it stands for, counted among all. No part depends on the rank, so all ranks that
-// run one program have the same name. Sends and receives contribute only their presence. Empty if
-// the rank issues nothing. O(calls log calls).
+// Returns a name of 32 hexadecimal digits for the calls that the rank issues, in order. Each call
+// contributes:
+// - RankCall::what, or the word "message" for a send or receive
+// - the number of ranks of the call's group
+// - the number of the call's group, where groups are numbered by first use
+// - the original calls that the call replaces, numbered among all original calls
+//
+// None of these values depends on the rank. All ranks that run one program therefore have the same
+// name. The name is empty if the rank issues nothing. O(calls log calls).
 std::string name_of_calls(const RankTrace& trace);
 
 // A disagreement between ranks.
 struct RankConflict {
   enum class Kind : uint8_t {
-    kGroups,     // a member knows the group with other ranks or another order
-    kCalls,      // the ranks' calls at one place do not fit
-    kLength,     // one rank issues more calls than another
-    kPair,       // a send or receive without a match, or a pair of different sizes
-    kOrigin,     // equal calls that stand for different ones: other bucket members, another order
-    kCircle,     // calls of several groups wait for each other
-    kDiscipline  // a result that is read before its wait, or has no wait
+    kGroups,  // members describe the group with different ranks, or in different orders
+    kCalls,   // calls at the same place do not match
+    kLength,  // one rank issues more calls than another
+    kPair,    // a send or receive has no counterpart, or the two sizes differ
+    // Calls are equal but replace different original calls. The members of a bucket differ, or the
+    // order of the members differs.
+    kOrigin,
+    kCircle,     // calls of several groups wait for each other in a circle
+    kDiscipline  // a result is read before its wait, or has no wait
   };
   Kind kind;
-  std::string text;  // names ranks, nodes and files
+  std::string text;  // a message that contains the ranks and nodes
   std::string file, graph, node;
 };
 
 struct RankReport {
   struct Row {
     RankGroup group;
-    size_t calls = 0;              // those of the member with most calls, including messages
-    std::vector<int64_t> missing;  // members without a file
+    // Number of calls of the member that issues most calls. Messages are included.
+    size_t calls = 0;
+    std::vector<int64_t> missing;  // members for which no file was given
   };
-  std::vector<Row> rows;                // by the group
-  std::vector<RankConflict> conflicts;  // the first for each group; the shortest circle
+  std::vector<Row> rows;  // sorted by group
+  // See compare_ranks().
+  std::vector<RankConflict> conflicts;
 };
 
-// Compares traces of different ranks.
-// - The calls of each group's members are compared one by one. So are the original calls that each
-//   stands for, counted in the order of their uids, since ranks may number their nodes differently.
-// - Sends are matched with receives, in order for each pair and tag.
-// - The calls of all groups must have a common order that keeps each rank's order of issue. This is
-//   enough for any number of streams. A job with a circle without waits may complete with NCCL 2.26
-//   or newer, but is reported.
-// O(calls log calls), and for a circle a search from each call in it, from at most 4,096.
+// Compares the traces of different ranks.
+//
+// - The collectives of each group's members are compared one by one. The original calls that each
+//   collective replaces are compared as well. Original calls are numbered in the order of their
+//   uids, because ranks may give their nodes different uids.
+// - Sends are matched with receives in order, for each group, pair of ranks and tag.
+// - The calls of all groups must have a common order that preserves each rank's order of issue.
+//   This condition is sufficient for any number of streams. With NCCL 2.26 or newer, a job with a
+//   circle may complete if no waits are involved, but fxopt reports the circle anyway.
+//
+// The comparison of a group stops at the first conflict. The matching of sends and receives stops
+// at the first conflict of each group, pair of ranks and tag. The search for a circle runs only if
+// no other conflict was found. The shortest circle is reported.
+//
+// O(calls log calls). If a circle exists, at most 4,096 searches follow, one from each call that
+// has no place in the common order.
 RankReport compare_ranks(const std::vector<RankTrace>& traces);
 
 }  // namespace fxopt

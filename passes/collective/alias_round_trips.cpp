@@ -248,7 +248,7 @@ class Finder {
         return {"streams", "the gather's input is produced on another stream"};
     }
     if (facts_.phases().is_backward(cut) != facts_.phases().is_backward(gather_->start)) {
-      return {"phases", "it is gathered in one phase and sliced in another"};
+      return {"phases", "the gather and the slice are in different phases"};
     }
     if (are_decided_apart(graph_, facts_.phases(), cut, source)) {
       return {"saved", "the slice is to be saved, but the gather's input is to be recomputed"};
@@ -257,27 +257,34 @@ class Finder {
       return {"marked", "a first partition saved %" + std::string(graph_.name_of(marked)) +
                             " (ap_must_save), but not %" + std::string(graph_.name_of(source))};
     }
-    if (is_awaited_[cut]) return {"held", "another node has a control dependency on it"};
-    if (is_held(graph_, cut)) return {"held", "a control dependency or an event holds it"};
+    if (is_awaited_[cut]) return {"held", "another node has a control dependency on the slice"};
+    if (is_held(graph_, cut)) return {"held", "a control dependency or an event holds the slice"};
     if (storages.metadata_changes_after(cut) || storages.metadata_changes_after(source)) {
-      return {"changed-in-place", "its sizes, or those of the gather's input, change in place"};
+      return {"changed-in-place", "the sizes of the slice or of the gather's input change in place"};
     }
     if (slice_.has_value()) {
       for (const NodeId user : graph_.users(cut)) {
         if (copies_row_by_row(user)) continue;
-        return {"strides", "it is not row-major, and %" + std::string(graph_.name_of(user)) +
-                               " is not a plain copy: its result may depend on the strides"};
+        return {"strides", "the slice is not row-major, and %" + std::string(graph_.name_of(user)) +
+                               " is not a plain copy, so the result may depend on the strides of the slice"};
       }
     }
     NodeId last = cut;
+    if (Obstacle obstacle = find_obstacle_at_users(cut, source, last); !obstacle.code.empty()) return obstacle;
+    return find_write(source, graph_.next(last));
+  }
+
+  // Sets `last` to the last node that reads the cut or a view of it.
+  Obstacle find_obstacle_at_users(NodeId cut, NodeId source, NodeId& last) const {
     std::vector<NodeId> open = {cut};
     std::set<NodeId> met;
     while (!open.empty()) {
       const NodeId node = open.back();
       open.pop_back();
       for (const NodeId user : graph_.users(node)) {
-        if (graph_[user].kind == NodeKind::kOutput) return {"returned", "the graph returns it"};
-        if (stream_of(graph_, user) != stream_of(graph_, source)) return {"streams", "it is read on another stream"};
+        if (graph_[user].kind == NodeKind::kOutput) return {"returned", "the graph returns the slice"};
+        if (stream_of(graph_, user) != stream_of(graph_, source))
+          return {"streams", "the slice is read on another stream"};
         // A collective reads its inputs until its wait.
         for (const NodeId end : graph_[user].is_call() && graph_.op(user).has(Effect::kCollective)
                                     ? graph_.users(user)
@@ -286,22 +293,29 @@ class Finder {
         }
         if (graph_.position(user) > graph_.position(last)) last = user;
         if (sees_storage(graph_, user)) {
-          return {"storage", "%" + std::string(graph_.name_of(user)) + " may see more of it than its elements"};
+          return {"storage",
+                  "%" + std::string(graph_.name_of(user)) + " may read the storage of the slice beyond the elements"};
         }
         if (shares_memory(user, node) && met.insert(user).second) open.push_back(user);
       }
     }
-    const NodeId end = graph_.next(last);
+    return {};
+  }
+
+  // Returns a write, before `end`, to a tensor that would be read instead of the cut, or to the
+  // gather's result.
+  Obstacle find_write(NodeId source, NodeId end) const {
+    const StorageMap& storages = facts_.storages();
     for (const NodeId given : {source, root_of(source)}) {
       if (storages.written_between(storages.buffers(given)[0], gather_->start, end)) {
-        return {"written", "%" + std::string(graph_.name_of(given)) + ", which would replace it, is written to"};
+        return {"written", "%" + std::string(graph_.name_of(given)) + ", which would replace the slice, is written to"};
       }
     }
     if (storages.written_between(storages.buffers(gather_->start)[0], gather_->waits.front(), end)) {
       return {"written", "the gather's result is written to"};
     }
     if (slice_.has_value() && storages.written_between(storages.buffers(slice_->cat)[0], slice_->cat, end)) {
-      return {"written", "%" + std::string(graph_.name_of(slice_->cat)) + ", which it is sliced from, is written to"};
+      return {"written", "the sliced tensor %" + std::string(graph_.name_of(slice_->cat)) + " is written to"};
     }
     return {};
   }
@@ -445,6 +459,24 @@ class Dropper {
   std::set<NodeId> asked_;
 };
 
+// Remarks on the gathers that lost their last consumer and were kept.
+void remark_on_unread(const Graph& graph, const AliasRoundTripsOptions& options, std::vector<NodeId> gathers,
+                      PassResult& result) {
+  if (gathers.empty()) return;
+  std::sort(gathers.begin(), gathers.end());
+  gathers.erase(std::unique(gathers.begin(), gathers.end()), gathers.end());
+  const size_t unread = gathers.size();
+  const NodeId first = gathers.front();
+  result.remark(graph, first, "unread",
+                std::to_string(unread) +
+                    (unread == 1 ? " gather without consumers is kept" : " gathers without consumers are kept") +
+                    ", first %" + std::string(graph.name_of(first)) +
+                    std::string(options.drop_gathers == DropGathers::kShown
+                                    ? ": one rank's file does not show that every rank drops it (set "
+                                      "drop-gathers=always, and check all results with fxopt ranks)"
+                                    : ": drop-gathers=never, or a control dependency holds it"));
+}
+
 }  // namespace
 
 Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions& options, PassContext& context) {
@@ -487,24 +519,10 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
   if (by_number > 0) {
     result.warn(graph, "constant-index",
                 std::to_string(by_number) + (by_number == 1 ? " slice is" : " slices are") +
-                    " this rank's own shard by a constant index: if another rank's file has the same index, passes may "
+                    " this rank's own shard by a constant index. If another rank's file has the same index, passes may "
                     "decide differently there. Check all results with fxopt ranks");
   }
-  std::vector<NodeId> unread_gathers = dropper.run();
-  std::sort(unread_gathers.begin(), unread_gathers.end());
-  unread_gathers.erase(std::unique(unread_gathers.begin(), unread_gathers.end()), unread_gathers.end());
-  const size_t unread = unread_gathers.size();
-  const NodeId first = unread == 0 ? NodeId() : unread_gathers.front();
-  if (unread > 0) {
-    result.remark(graph, first, "unread",
-                  std::to_string(unread) +
-                      (unread == 1 ? " gather without consumers is kept" : " gathers without consumers are kept") +
-                      ", first %" + std::string(graph.name_of(first)) +
-                      std::string(options.drop_gathers == DropGathers::kShown
-                                      ? ": one rank's file does not show that every rank drops it (set "
-                                        "drop-gathers=always, and check all results with fxopt ranks)"
-                                      : ": drop-gathers=never, or a control dependency holds it"));
-  }
+  remark_on_unread(graph, options, dropper.run(), result);
   replacer.finish();
   return result;
 }

@@ -7,17 +7,18 @@
 
 namespace fxopt {
 
-// The inputs of a pass besides the graph or module and its options.
+// The inputs of a pass in addition to its options and its graph or module.
 struct PassContext {
   explicit PassContext(const Module& module) : facts(module) {}
 
-  // Facts about the module's graphs, kept while the graphs do not change. A caller that runs
-  // several passes on one context calls forget() after each pass that changed something: for the
-  // changed graph, or for all graphs after a pass on the module.
+  // Facts about the module's graphs. They stay valid as long as the graphs do not change. A caller
+  // that runs several passes on one context calls forget() after each pass that changed something.
+  // For a pass on the module, forget() drops the facts of all graphs, otherwise only the facts of
+  // the changed graph.
   ModuleFacts facts;
   // How a pass measures memory: device profile, values of symbols, allocator.
   MeasureOptions measure;
-  // How to estimate the cost of calls: CostTable(graph, costs).
+  // The sources for estimating the cost of calls: CostTable(graph, costs).
   CostSources costs;
 };
 

@@ -6,33 +6,35 @@
 #include <string_view>
 #include <vector>
 
-// The types of fields of an options struct besides bool, int64_t, double, std::string, enumerations
-// with EnumNames, std::vector<std::string> and std::vector of such an enumeration. A pipeline
-// writes lists with commas, in double quotes: sac{exclude="lm_head,loss"}.
+// Types for the fields of an options struct. Fields may also have these types: bool, int64_t,
+// double, std::string, std::vector<std::string>, an enumeration with EnumNames, and std::vector of
+// such an enumeration. In a pipeline, a list has commas between its items, and is in double quotes:
+// sac{exclude="lm_head,loss"}.
 
 namespace fxopt {
 
-// A size, such as "25MiB". Not negative.
+// A size in bytes, such as "25MiB". It is not negative.
 struct Bytes {
   int64_t value = 0;
   bool operator==(const Bytes&) const = default;
 };
 
-// A fraction, such as "5%" or "0.05". The option defines the meaning of a negative one.
+// A fraction, such as "5%" or "0.05". Each option defines the meaning of a negative fraction.
 struct Share {
   double value = 0;
   bool operator==(const Share&) const = default;
 };
 
-// Selects calls by module and op: "layers.*.feed_forward::aten.silu.default". A pattern without
-// "::" is an op in any module. '*' matches any characters, or none.
+// Selects calls by module and op, for example "layers.*.feed_forward::aten.silu.default". A pattern
+// without "::" is an op in any module. '*' matches any number of characters, including zero.
 struct NodePattern {
   std::string module = "*";
   std::string op;
 
   bool matches(std::string_view module_path, std::string_view op_name) const;  // O(texts * patterns)
-  std::string text() const;                                                    // parse() of it returns the same
-  // Nothing if a side of "::" is empty.
+  // parse() of the returned text returns the same pattern.
+  std::string text() const;
+  // Returns nothing if one side of "::" is empty.
   static std::optional<NodePattern> parse(std::string_view text);
   bool operator==(const NodePattern&) const = default;
 };

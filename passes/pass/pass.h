@@ -14,48 +14,50 @@
 
 namespace fxopt {
 
-// The code of remarks on names in an option that match nothing in the graph.
+// The code of warnings on names in an option that do not match anything in the graph.
 inline constexpr std::string_view kNamesNothing = "no-match";
-// The code of remarks on decisions that a compatibility mode reproduces although they are wrong:
-// the result is not exact there.
+// The code of remarks on wrong decisions that a compatibility mode reproduces. The result is not
+// exact for these values.
 inline constexpr std::string_view kNotExact = "not-exact";
 // The code of warnings on marked values that are missing from a graph.
 inline constexpr std::string_view kMarksLost = "marks-lost";
 // The code of remarks on recompute tags in a graph without backward.
 inline constexpr std::string_view kNoBackward = "no-backward";
 
-// Why a pass did not do something, or did something unexpected.
+// The reason why a pass did not do something, or did something unexpected.
 struct PassRemark {
   StringId graph;
-  NodeId node;  // valid at the end of the pass; may have been erased since
+  // Valid at the end of the pass. A later pass may erase the node.
+  NodeId node;
   std::string node_name;
-  std::string code;  // stable, dashed: "untagged-alias"
+  std::string code;  // stable; words joined by dashes: "untagged-alias"
   std::string text;
   bool is_warning = false;  // reported by default
 };
 
-// The effects of one run of a pass. `changed` is derived from the counters. The pass manager checks
-// it against a structural hash, so no pass can misreport it.
+// The effects of one run of a pass. `changed` is derived from the counters. The pass manager
+// compares `changed` with a structural hash, so a pass cannot misreport whether it changed
+// something.
 class PassResult {
  public:
   // Adds to a counter of changes to the graph.
   void count(std::string_view counter, int64_t amount = 1) {
     if (amount != 0) counters_[std::string(counter)] += amount;
   }
-  // Adds to a counter of observations, which are no changes.
+  // Adds to a counter of observations. Observations are not changes.
   void note(std::string_view counter, int64_t amount = 1) {
     if (amount != 0) notes_[std::string(counter)] += amount;
   }
   void remark(const Graph& graph, NodeId node, std::string_view code, std::string text) {
     remarks_.push_back({graph.name(), node, std::string(graph.name_of(node)), std::string(code), std::move(text)});
   }
-  // A remark that is reported by default: the pass changed nothing, did only part of the work, or
-  // gave an inexact result.
+  // Adds a remark that is reported by default. Use warn() if the pass changed nothing, did only
+  // part of the work, or returned an inexact result.
   void warn(const Graph& graph, NodeId node, std::string_view code, std::string text) {
     remark(graph, node, code, std::move(text));
     remarks_.back().is_warning = true;
   }
-  // A remark on the graph as a whole.
+  // Adds a remark on the graph as a whole.
   void remark(const Graph& graph, std::string_view code, std::string text) {
     remarks_.push_back({graph.name(), NodeId(), std::string(), std::string(code), std::move(text)});
   }
@@ -64,8 +66,9 @@ class PassResult {
     remarks_.back().is_warning = true;
   }
 
-  // Warns, with code kNamesNothing, of each name given to `option` for which matches(node, name) is
-  // true for no node, most likely a typo. O(nodes * names).
+  // Warns (code kNamesNothing) of each name in the value of `option` that matches no node, because
+  // this name is probably a typo. A name matches a node if matches(node, name) is true. O(nodes *
+  // names).
   template <class Matches>
   void remark_unmatched(const Graph& graph, std::string_view option, const std::vector<std::string>& names,
                         const Matches& matches) {
@@ -73,17 +76,18 @@ class PassResult {
       bool is_met = false;
       for (const NodeId node : graph.nodes()) is_met = is_met || matches(node, name);
       if (is_met) continue;
-      warn(graph, kNamesNothing, "no node of this graph matches '" + name + "' of " + std::string(option));
+      warn(graph, kNamesNothing,
+           "no node of this graph matches '" + name + "' of " + std::string(option) + near_name(graph, name));
     }
   }
 
   // Claims that the node's value follows from the rewrite rule. The node may be in the input graph
-  // or in the output graph of the pass, and is found by its uid.
-  void claim(const Graph& graph, NodeId node, RewriteRule law) {
-    claims_.push_back({std::string(graph.module().text(graph.name())), graph[node].uid, law});
+  // or in the output graph of the pass. It is found by its uid.
+  void claim(const Graph& graph, NodeId node, RewriteRule rule) {
+    claims_.push_back({std::string(graph.module().text(graph.name())), graph[node].uid, rule});
   }
 
-  // Adds the result of another run of the same pass, on another graph.
+  // Adds the result of another run of the same pass on another graph.
   void merge(PassResult&& other) {
     for (const auto& [counter, amount] : other.counters_) count(counter, amount);
     for (const auto& [counter, amount] : other.notes_) note(counter, amount);
@@ -98,13 +102,17 @@ class PassResult {
   const std::vector<Claim>& claims() const { return claims_; }
 
  private:
+  // Returns "; did you mean 'aten.silu.default'?", with the closest operator or module of the
+  // graph. Returns "" if no name is close. O(nodes * length^2).
+  static std::string near_name(const Graph& graph, const std::string& name);
+
   std::map<std::string, int64_t> counters_;
   std::map<std::string, int64_t> notes_;
   std::vector<PassRemark> remarks_;
   std::vector<Claim> claims_;
 };
 
-// Whose decisions a pass makes.
+// The program whose decisions a pass follows.
 enum class Compat : uint8_t {
   kFxopt,
   kTorch,
@@ -114,10 +122,10 @@ struct EnumNames<Compat> {
   static constexpr EnumName<Compat> kAll[] = {{Compat::kFxopt, "fxopt"}, {Compat::kTorch, "torch"}};
 };
 
-// A pass works on one graph, or on the module (`Module&` in place of `Graph&`) if it adds, replaces
-// or removes graphs or reads several. It plans on const data, then applies a plan that cannot fail.
-// Errors are reserved for input that the pass must refuse (a tag that cannot be carried out).
-// Anything that it merely could not do is a remark.
+// A pass works on one graph (`Graph&`). It works on the module (`Module&`) if it adds, replaces or
+// removes graphs, or reads several graphs. Every pass plans on const data, and then applies a plan
+// that cannot fail. Errors are reserved for input that the pass must refuse, such as a tag that
+// cannot be carried out. If a pass only could not do something, it writes a remark.
 //
 //   struct FooOptions {
 //     Bytes cap{25 << 20};

@@ -6,11 +6,11 @@
 
 namespace fxopt {
 
-// Records on `node` that `pass` made it from `old`, or replaced `old` by it. O(1).
+// Records on `node` that `pass` made `node` from `old`, or replaced `old` by `node`. O(1).
 void add_origin(Graph& graph, NodeId node, NodeId old, OriginKind kind, StringId pass);
 
-// Inserts before `before` a view of the contiguous `source` with these sizes. The view takes phase,
-// module and region from `like`. O(rank).
+// Inserts a view of the contiguous `source` directly before the node `before`. The view has the
+// sizes `sizes`, and takes its phase, module and region from `like`. O(rank).
 NodeId insert_view(Graph& graph, NodeId source, DimsId sizes, NodeId before, NodeId like);
 
 }  // namespace fxopt

@@ -10,39 +10,48 @@
 
 namespace fxopt {
 
-// Erases or replaces nodes and keeps their tags and marks (ir/step/marks.h). Passes remove nodes
-// through this class only:
+// Erases or replaces nodes, and keeps their tags and marks (ir/step/marks.h). Passes remove nodes
+// only through this class:
 //
 //   Replacer replacer(graph, facts.phases(), "cse");
 //   for (const Merge& merge : plan) replacer.merge(merge.gone, merge.kept);
 //   replacer.finish();
 //
-// The tag and mark of a removed node move to its replacement. Without a replacement they move to
-// the module's ledger of erased nodes, with their verdict. Marks on backward nodes are ignored.
+// If a removed node has a replacement, its tag and mark move to the replacement. Otherwise they
+// move to the module's ledger of erased nodes, with their verdict. Marks on backward nodes are
+// ignored.
 class Replacer {
  public:
-  // `phases` are those of the graph before the pass changes it. Kept by reference.
+  // `phases` are the phases of the graph before the pass changes it. Keeps references to the
+  // arguments.
   Replacer(Graph& graph, const PhaseMap& phases, std::string_view pass);
 
-  // Replaces `gone` by `kept`, an earlier node that computes the same value. `kept` gets the uses
-  // of `gone`, an origin, the origins of `gone` (not of recomputed copies), the mark, and the tag
-  // by merge_tags(). An author's tag beats a policy's. A mark beats a policy's recompute tag.
-  // O(uses of `gone` + origins).
+  // Replaces `gone` by `kept`, an earlier node that computes the same value. `kept` gets
+  // - the uses of `gone`,
+  // - an origin that names `gone`,
+  // - the origins of `gone`, except those of recomputed copies,
+  // - the mark of `gone`, and
+  // - the tag of `gone`, by merge_tags().
+  //
+  // An author's tag wins over a policy's tag. A mark wins over a policy's recompute tag. O(uses of
+  // `gone` + origins).
   void merge(NodeId gone, NodeId kept);
 
-  // Like merge(), for a `kept` that aliases `gone`, such as the base of an identity view. The mark
-  // and a save tag move to `kept`. A recompute tag does not, as it is meant for `gone` only.
+  // Like merge(), but for a `kept` that aliases `gone`, such as the base of an identity view. The
+  // mark and a save tag move to `kept`. A recompute tag does not move, because the tag is meant
+  // only for `gone`.
   void replace(NodeId gone, NodeId kept);
 
-  // Like replace(), after the pass has moved the uses of `gone`. Control dependencies move to `by`.
-  // O(1) amortised.
+  // Like replace(), but the pass has already moved the uses of `gone`. The mark moves to `value`.
+  // Control dependencies move to `by`. The tag moves to the ledger. Amortised O(1).
   void stand_in(NodeId gone, NodeId value, NodeId by);
 
-  // Moves the mark and the save tag of `gone` to `kept`, after the consumers of `gone` have been
-  // moved to `kept`. O(size of `custom`).
+  // Moves the mark and the save tag of `gone` to `kept`. Call give() after the consumers of `gone`
+  // have been moved to `kept`. O(size of `custom`).
   void give(NodeId gone, NodeId kept);
 
-  // Erases a node without users. A tag or mark without a verdict becomes moot. O(arguments).
+  // Erases a node without users. A tag or mark without a verdict gets the verdict `moot`.
+  // O(arguments).
   void erase_unread(NodeId node);
 
   // Moves control dependencies from the erased `gone` to `kept`.
@@ -51,8 +60,9 @@ class Replacer {
     any_ = true;
   }
 
-  // Moves control dependencies to replacements and updates the totals of marks. Call it last, and
-  // before the pass reads control dependencies. O(nodes); free if nothing changed.
+  // Moves control dependencies to the replacements of their targets, and updates the total numbers
+  // of marks. Call finish() after all other functions, and before the pass reads control
+  // dependencies. Takes O(nodes), or O(1) if nothing changed.
   void finish();
 
  private:
@@ -64,7 +74,7 @@ class Replacer {
   void give_mark(NodeId gone, NodeId kept);
   bool is_taken_twice(NodeId node, NodeId whole) const;
   std::vector<std::string> effective_names(NodeId node);
-  // A mark that a getitem itself stores.
+  // A mark that is stored on a getitem.
   struct OwnMark {
     NodeId node;
     std::vector<std::string> names;
@@ -85,22 +95,22 @@ class Replacer {
   IdMap<NodeId, bool> is_overruled_;
   bool has_marks_;  // whether any node may carry a mark
   bool any_ = false;
-  int64_t num_unmarked_ = 0;  // marked values moved to the ledger
-  // Forward nodes by the name in their mark, in schedule order. Filled when the first marked node
-  // is removed.
+  int64_t num_unmarked_ = 0;  // the marked values that were moved to the ledger
+  // The forward nodes by the name in their mark, in schedule order. The map is filled when the
+  // first marked node is removed.
   HashMap<StringId, std::vector<NodeId>> named_;
   bool is_indexed_ = false;
 };
 
-// Whether replacing `view` by `base` would lose a save: `view` is to be saved, but the recompute
+// Whether replacing `view` by `base` would lose the decision to save `view`, because the recompute
 // tag of `base` would win. O(size of `custom`).
 bool are_decided_apart(const Graph& graph, const PhaseMap& phases, NodeId view, NodeId base);
 
-// Enters the tag of a node that `pass` is about to erase into the ledger, with its verdict so far.
-// Does nothing for an untagged node. O(1) amortised.
+// Enters the tag of `node` into the ledger, with its present verdict. Call record_tag() before
+// `pass` erases the node. Does nothing for an untagged node. Amortised O(1).
 void record_tag(Graph& graph, NodeId node, std::string_view pass);
 
-// Copies the tag and verdict of `from` to a node that replaces several nodes. O(1).
+// Copies the tag and verdict of `from` to `node`, which replaces several nodes. O(1).
 void copy_tag(Graph& graph, NodeId node, NodeId from);
 
 }  // namespace fxopt

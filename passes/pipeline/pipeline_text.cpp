@@ -54,7 +54,9 @@ class Parser {
       if (!step.ok()) return std::move(step).error();
       pipeline.steps.push_back(std::move(*step));
       if (at_ == text_.size()) break;
-      if (text_[at_] != ',') return error(ErrorCode::kBadPipeline, at_, "expected ',' between passes", "");
+      if (text_[at_] != ',')
+        return error(ErrorCode::kBadPipeline, at_, "expected ',' between passes",
+                     "options stand in braces, as in 'sac{policy=full},remat'");
       ++at_;
       skip_space();
       if (at_ == text_.size()) return error(ErrorCode::kBadPipeline, at_, "expected a pass after ','", "");
@@ -98,7 +100,7 @@ class Parser {
       }
       if (at_ == text_.size() || text_[at_] != '=') {
         return error(ErrorCode::kBadPipeline, at_, "expected '=' after option '" + option.name.text + "'",
-                     options.empty() ? "" : "a value that holds ',' is written in double quotes");
+                     options.empty() ? "" : "put a value that contains ',' in double quotes");
       }
       ++at_;
       skip_space();
@@ -180,8 +182,14 @@ class Parser {
   Error unknown_pass(const Token& name) const {
     std::vector<std::string_view> names;
     for (const PassInfo& info : pass_registry()) names.push_back(info.name);
+    // "sac{policy=full,a=b}" without quotes reaches the program as "sacpolicy=full saca=b".
+    const bool is_joined = std::any_of(names.begin(), names.end(), [&](std::string_view pass) {
+      return name.text.size() > pass.size() && name.text.starts_with(pass) &&
+             text_.find('{') == std::string_view::npos && text_.find('=') != std::string_view::npos;
+    });
     return error(ErrorCode::kUnknownPass, name.column, "there is no pass '" + name.text + "'",
-                 suggestion(name.text, names, "'fxopt passes' lists the passes"));
+                 is_joined ? "the shell removed the braces; quote the pipeline: 'sac{policy=full},remat'"
+                           : suggestion(name.text, names, "'fxopt passes' lists the passes"));
   }
 
   Error error(ErrorCode code, size_t column, std::string message, std::string hint) const {

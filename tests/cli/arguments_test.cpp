@@ -151,6 +151,26 @@ TEST_CASE("cli: an option that lacks its value is told of before what else is mi
   check_refused({"opt", "--bogus", "-o"}, "FX0203", "has no option '--bogus'");
 }
 
+TEST_CASE("cli: hints for slips with commands, pipelines and files") {
+  const TempFolder folder;
+  const std::string in = folder / "in.fxg", missing = folder / "out.pb";
+  write_text(in, kTwins);
+  const auto error_of = [](const std::vector<std::string>& line) { return run_fxopt(line).err; };
+  CHECK(contains(error_of({"optimize"}), "did you mean 'opt'?"));
+  CHECK(contains(error_of({"help", "FX9999"}), "`fxopt help codes` the error codes"));
+  CHECK(contains(error_of({"opt", in, "--passes", "sac(policy=full)"}), "options stand in braces"));
+  CHECK(contains(error_of({"opt", in, "--passes", "sacpolicy=full"}), "quote the pipeline"));
+  CHECK(contains(error_of({"opt", in, missing}), "if it is the output, write -o " + missing));
+  CHECK(contains(error_of({"opt", in, in}), "give -o FOLDER/"));
+  CHECK(contains(error_of({"opt", in, std::string(300, 'x')}), "does not exist"));  // too long for a name
+  CHECK(contains(error_of({"opt", in, "--stop-after", "3", "--passes", "cse,dce"}), "the pipeline has 2 passes"));
+  CHECK(run_fxopt({"opt", in, "--stop-after", "2", "--passes", "cse,dce"}).exit == 0);
+  CHECK(contains(error_of({"mem", in, "--steady", "--optimizer", "sgd"}), "adam, momentum or none"));
+  CHECK(contains(error_of({"opt", in, "--passes", "sac{policy=none,recompute=neg}"}),
+                 "did you mean 'aten.neg.default'?"));
+  CHECK(contains(error_of({"opt", in, "--passes", "remat{exclude=layer.0.mlp}"}), "did you mean 'layers.0.mlp'?"));
+}
+
 TEST_CASE("cli: all that CLI11 refuses is said in our words") {
   const std::vector<std::string> words = {
       "opt",       "mem",       "show",      "help",         "passes",      "verify",           "no.pb",

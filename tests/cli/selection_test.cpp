@@ -50,6 +50,9 @@ TEST_CASE("cli show: several selections together select what all of them do") {
   CHECK(file.names({"--phase", "backward", "--module", "m.q"}) == "%c");
   CHECK(file.names({"--node", "b", "--depth", "1", "--phase", "forward"}) == "%a %b");
   CHECK(file.names({"--node", "b", "--depth", "1", "--phase", "forward", "--module", "m.p"}) == "%a");
+  CHECK(file.names({"--module", "*.q"}) == "%b %c");
+  CHECK(file.names({"--module", "m.*"}) == "%a %b %c %d");
+  CHECK(contains(file.show({"--module", "*.r"}).err, "no-match"));
   const std::string node = file.show({"--node", "b", "--phase", "forward"}).out;
   CHECK(contains(node, "  inputs\n    %a: "));  // selections do not filter neighbours
   CHECK(contains(node, "  users\n    %c: "));

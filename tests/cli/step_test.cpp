@@ -27,8 +27,8 @@ TEST_CASE("cli step: mem measures two files as one step") {
   CHECK(step["step"][1]["by_name"] == 0);
   CHECK(step["step"][1]["arriving"] == 1);
   CHECK(contains(run_fxopt({"mem", "--step", kForwardFile, kBackwardFile}).out,
-                 "a step of 2 runs (forward, backward): 26 inputs from outputs of earlier runs, 0 shared with them, 1 "
-                 "arriving as the run begins"));
+                 "a step of 2 runs (forward, backward): 26 inputs from outputs of earlier runs, 0 shared with earlier "
+                 "runs, 1 arriving when their run begins"));
 }
 
 TEST_CASE("cli step: limits are of the step") {
@@ -48,7 +48,7 @@ TEST_CASE("cli step: one file with both graphs is the same step") {
   CHECK(peak_of(run_fxopt({"mem", "--step", whole, "--json"}).json()["result"]["files"][0]["graphs"][0]) == 92592);
   const CliResult apart = run_fxopt({"mem", whole, "--json=" + (folder / "apart.json")});
   CHECK(contains(apart.out, "@backward, cpu"));
-  CHECK(contains(apart.err, "2 runs of its graphs form one step; --step measures them together"));
+  CHECK(contains(apart.err, "2 runs of its graphs form one step; --step measures these runs together"));
   const CliResult verified = run_fxopt({"verify", "--step", kForwardFile, kBackwardFile});
   CHECK(verified.exit == 0);
   CHECK(contains(verified.out, "step: ok, a step of 2 runs"));
@@ -75,7 +75,8 @@ graph @b {kind=backward} {
   return (%g,)
 }
 )");
-  CHECK(contains(run_fxopt({"mem", "--step", path}).out, "1 input from outputs of earlier runs (1 by name alone)"));
+  CHECK(contains(run_fxopt({"mem", "--step", path}).out,
+                 "1 input from outputs of earlier runs (1 matched only by name)"));
   REQUIRE(run_fxopt({"opt", "--step", path, "-o", out, "--passes", "cse"}).exit == 0);
   CHECK(contains(run_fxopt({"mem", "--step", out}).out, "1 input from outputs of earlier runs, 0 shared"));
 }
@@ -89,7 +90,7 @@ TEST_CASE("cli step: a joint graph is cut into two files, which are the step tha
   const CliResult verified = run_fxopt({"verify", "--step", forward, backward, "--against", joint});
   CHECK(verified.exit == 0);
   CHECK(contains(verified.out, "proved, computes the same as"));
-  CHECK(contains(verified.out, "74 inputs from outputs of earlier runs, 0 shared with them, 1 arriving"));
+  CHECK(contains(verified.out, "74 inputs from outputs of earlier runs, 0 shared with earlier runs, 1 arriving"));
   CHECK(run_fxopt({"verify", forward, backward}).exit == 0);
 
   // Refused: an output would overwrite the input, or no -o names the two files.
@@ -100,6 +101,52 @@ TEST_CASE("cli step: a joint graph is cut into two files, which are the step tha
 }
 
 // The sizes of the backward graph's inputs contain a symbol that was an input of the joint graph.
+TEST_CASE("cli step: the report of a cut joint graph compares it with the step") {
+  const TempFolder folder;
+  const std::string in = FXOPT_SOURCE_DIR "/testdata/gpt2_joint_twin.pb.zst", out = folder / "pair.pb";
+  const std::vector<std::string> opt = {"opt", in, "-o", out, "--passes", "sac{policy=full},partition"};
+  std::vector<std::string> report = opt, json = opt;
+  report.emplace_back("--report");
+  json.emplace_back("--json");
+  CHECK(contains(run_fxopt(report).err, "ideal peak, cpu, @step"));
+  const nlohmann::json file = run_fxopt(json).json()["result"]["files"][0];
+  const auto peak_of_step = [&file](const char* side) {
+    for (const nlohmann::json& peak : file[side]["peaks"]) {
+      if (peak["graph"] == "step") return peak["bytes"].get<int64_t>();
+    }
+    return int64_t{-1};
+  };
+  const auto measured = [](const std::vector<std::string>& line) {
+    return run_fxopt(line).json()["result"]["files"][0]["graphs"][0]["peak_bytes"].get<int64_t>();
+  };
+  CHECK(peak_of_step("before") == measured({"mem", in, "--json"}));
+  CHECK(peak_of_step("after") == measured({"mem", "--step", out, "--json"}));
+  CHECK(peak_of_step("after") < peak_of_step("before"));
+}
+
+TEST_CASE("verify --against: the only graphs of two files are compared under any names") {
+  const TempFolder folder;
+  const auto write = [&folder](const std::string& name, const std::string& op) {
+    const std::string path = folder / (name + ".fxg");
+    write_text(path, "fxg 0\ngraph @" + name + " {\n  %x: f32[4] = placeholder()\n  %a: f32[4] = aten." + op +
+                         ".default(%x)\n  return (%a,)\n}\n");
+    return path;
+  };
+  const std::string main = write("main", "neg"), joint = write("joint", "neg"), other = write("other", "abs");
+  CHECK(contains(run_fxopt({"verify", joint, "--against", main}).out, "proved, computes the same"));
+  CHECK(run_fxopt({"verify", other, "--against", main}).exit == 4);
+  const std::string swapped = folder / "swapped.fxg", two = folder / "two.fxg";
+  write_text(two,
+             "fxg 0\ngraph @g {\n  %x: f32[4] = placeholder()\n  %y: f32[4] = placeholder()\n"
+             "  %a: f32[4] = aten.sub.Tensor(%x, %y)\n  return (%a,)\n}\n");
+  write_text(swapped,
+             "fxg 0\ngraph @h {\n  %y: f32[4] = placeholder()\n  %x: f32[4] = placeholder()\n"
+             "  %a: f32[4] = aten.sub.Tensor(%x, %y)\n  return (%a,)\n}\n");
+  const CliResult result = run_fxopt({"verify", swapped, "--against", two});
+  CHECK(result.exit == 4);
+  CHECK(contains(result.err, "graph: @h"));
+}
+
 TEST_CASE("cli step: a graph in a file of its own defines its symbols") {
   const TempFolder folder;
   const std::string path = folder / "joint.fxg";
@@ -125,7 +172,7 @@ TEST_CASE("cli step: what makes no step, and what is no step to compare") {
   const CliResult lonely = run_fxopt({"mem", "--step", kBackwardFile, kBackwardFile});
   CHECK(lonely.exit == 3);
   CHECK(contains(lonely.err, "FX0316"));
-  CHECK(contains(lonely.err, "no forward graph runs before it"));
+  CHECK(contains(lonely.err, "no forward graph runs earlier"));
   const TempFolder folder;
   const std::string other = folder / "other.fxg";
   write_text(other, kTwins);

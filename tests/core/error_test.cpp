@@ -148,6 +148,8 @@ TEST_CASE("closest_name takes upper and lower case for the same") {
 TEST_CASE("closest_name finds a name by its beginning where no slip explains it") {
   CHECK(closest_name("canon", {"cse", "canonicalize"}) == "canonicalize");
   CHECK(closest_name("ca", {"canonicalize"}).empty());
+  CHECK(closest_name("optimize", {"mem", "opt"}) == "opt");  // or by the name that it begins with
+  CHECK(closest_name("optimize", {"op"}).empty());
   CHECK(closest_name("--out", {"--report", "--output", "--output-more"}) == "--output");
   CHECK(closest_name("--oyt", {"--output", "--out"}) == "--out");
 }

@@ -74,8 +74,8 @@ TEST_CASE("measurements: what is none is refused") {
   check_refused(other.SerializeAsString(), "no calls");
   check_refused("", "of version 0");
   check_refused("\xff\xff\xff", "not a measurement");
-  check_refused(R"({"version": 1, "grafs": []})", "not JSON of its schema");
-  check_refused(R"({"version": )", "not JSON of its schema");
+  check_refused(R"({"version": 1, "grafs": []})", "does not match its schema");
+  check_refused(R"({"version": )", "does not match its schema");
 }
 
 Measurement read_back(const Measurement& measurement) {

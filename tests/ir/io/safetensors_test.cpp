@@ -329,7 +329,8 @@ TEST_CASE("safetensors: a record has its three keys and no other", "[safetensors
   CHECK(refusal("{\"w\":{\"dtype\":\"U8\",\"shape\":[0]}}", 0) == "FX0311 \"w\": the record has no \"data_offsets\"");
   CHECK(refusal("{\"w\":{\"dtype\":\"U8\",\"size\":1}}", 0) == "FX0311 \"w\": the record has the unknown key \"size\"");
   CHECK(refusal("{\"\":{}}", 0) == "FX0311 \"\": the name of a tensor is empty");
-  CHECK(refusal(header_of("[2]", "[0]"), 2) == "FX0311 \"w\".data_offsets[1]: the list of two offsets ends after 1");
+  CHECK(refusal(header_of("[2]", "[0]"), 2) ==
+        "FX0311 \"w\".data_offsets[1]: the list must have two offsets, but has 1");
   CHECK(refusal(header_of("[2]", "[0,2,2]"), 2) == "FX0311 \"w\".data_offsets[2]: more than two offsets");
 }
 
@@ -375,7 +376,7 @@ TEST_CASE("safetensors: dtypes without a counterpart are refused by name", "[saf
 TEST_CASE("safetensors: a shape has less than 2^63 bytes", "[safetensors]") {
   const std::string refused = "FX0309 \"w\".shape: the shape has 2^63 bytes or more";
   CHECK(refusal(header_of("[9223372036854775807]", "[0,9223372036854775807]"), 1) ==
-        "FX0305 \"w\".data_offsets: the data ends at 9223372036854775807, the file has only 1 bytes of data");
+        "FX0305 \"w\".data_offsets: the data ends at 9223372036854775807, but the file has only 1 bytes of data");
   CHECK(refusal(header_of("[9223372036854775808]", "[0,0]"), 0) ==
         "FX0309 \"w\".shape[0]: the size 9223372036854775808 needs more than 63 bits");
   CHECK(refusal(header_of("[18446744073709551616]", "[0,0]"), 0) ==
@@ -391,17 +392,17 @@ TEST_CASE("safetensors: a shape has less than 2^63 bytes", "[safetensors]") {
 TEST_CASE("safetensors: offsets enclose the bytes of the shape", "[safetensors]") {
   CHECK(accepts(header_of("[2,3]", "[0,24]", "F32"), 24));
   CHECK(refusal(header_of("[2,3]", "[0,23]", "F32"), 23) ==
-        "FX0312 \"w\".data_offsets: the offsets enclose 23 bytes, the shape and dtype have 24");
+        "FX0312 \"w\".data_offsets: the offsets enclose 23 bytes, but the shape and dtype need 24");
   CHECK(refusal(header_of("[2,3]", "[0,25]", "F32"), 25) ==
-        "FX0312 \"w\".data_offsets: the offsets enclose 25 bytes, the shape and dtype have 24");
+        "FX0312 \"w\".data_offsets: the offsets enclose 25 bytes, but the shape and dtype need 24");
   CHECK(refusal(header_of("[2,3]", "[24,0]", "F32"), 24) ==
         "FX0311 \"w\".data_offsets: the data begins at 24 and ends at 0");
   CHECK(refusal(header_of("[1]", "[0,18446744073709551615]"), 1) ==
-        "FX0312 \"w\".data_offsets: the offsets enclose 18446744073709551615 bytes, the shape and dtype have 1");
+        "FX0312 \"w\".data_offsets: the offsets enclose 18446744073709551615 bytes, but the shape and dtype need 1");
   CHECK(refusal(header_of("[1]", "[18446744073709551614,18446744073709551615]"), 1)
             .starts_with("FX0305 \"w\".data_offsets: the data ends at 18446744073709551615"));
   CHECK(refusal(header_of("[2,3]", "[0,24]", "F32"), 23) ==
-        "FX0305 \"w\".data_offsets: the data ends at 24, the file has only 23 bytes of data");
+        "FX0305 \"w\".data_offsets: the data ends at 24, but the file has only 23 bytes of data");
   const std::string header = header_of("[2,3]", "[0,24]", "F32");
   CHECK(refusal(header, 25) ==
         "FX0312 byte " + std::to_string(8 + header.size() + 24) + ": 1 bytes follow the last tensor");

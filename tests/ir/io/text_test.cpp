@@ -268,6 +268,9 @@ TEST_CASE("what is optional in the text may be left out or spelled otherwise", "
       {"graph @g { %f: f32[](){layout=jagged} = a() }", "fxg 0\ngraph @g {\n  %f: f32[]{layout=jagged} = a()\n}\n"},
       {"graph @g { %f = a() {phase_markers=[inferred, is_forward, ?2]} }",
        "fxg 0\ngraph @g {\n  %f = a() {phase_markers=[is_forward, inferred]}\n}\n"},
+      {"graph @g { %f = a(true, False, [false, True]) }",
+       "fxg 0\ngraph @g {\n  %f = a(True, False, [False, True])\n}\n"},
+      {"storage {id=1, pinned=True}", "fxg 0\nstorage {id=1, pinned=true}\n"},
       {"module {}", "fxg 0\n"},
       {"profile base64\"\"", "fxg 0\nprofile base64\"\"\n"},
   }));

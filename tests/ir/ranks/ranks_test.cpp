@@ -58,20 +58,20 @@ TEST_CASE("ranks: other calls, types, sizes, reductions and numbers of calls are
     return first_of(compare({{0, groups, own}, {1, groups, body}}));
   };
   const std::string call =
-      "group 'g' (ranks 0, 1), call 2: rank 0 issues %b: all_reduce f32 x 4 sum, and rank 1 issues %b: ";
+      "group 'g' (ranks 0, 1), call 2: rank 0 issues %b (all_reduce f32 x 4 sum), but rank 1 issues %b (";
   CHECK(against(reduce("a", "g") + collective("b", "all_reduce.default(%x, \"max\", \"g\")")) ==
-        call + "all_reduce f32 x 4 max");
+        call + "all_reduce f32 x 4 max)");
   CHECK(against(reduce("a", "g") + "  %h: f32[2] = aten.slice.Tensor(%x, 0, 0, 2)\n"
                                    "  %b: f32[2] = _c10d_functional.all_reduce.default(%h, \"sum\", \"g\")\n"
                                    "  %w_b: f32[2] = _c10d_functional.wait_tensor.default(%b)\n") ==
-        call + "all_reduce f32 x 2 sum");
+        call + "all_reduce f32 x 2 sum)");
   CHECK(against(reduce("a", "g") + "  %h: bf16[4] = aten._to_copy.default(%x, dtype=dtype(bf16))\n"
                                    "  %b: bf16[4] = _c10d_functional.all_reduce.default(%h, \"sum\", \"g\")\n"
                                    "  %w_b: bf16[4] = _c10d_functional.wait_tensor.default(%b)\n") ==
-        call + "all_reduce bf16 x 4 sum");
+        call + "all_reduce bf16 x 4 sum)");
   CHECK(against(reduce("a", "g")) ==
-        "group 'g' (ranks 0, 1), call 2: rank 0 issues %b: all_reduce f32 x 4 sum, and rank 1 issues only 1 of these "
-        "calls");
+        "group 'g' (ranks 0, 1), call 2: rank 0 issues %b (all_reduce f32 x 4 sum), but rank 1 issues only 1 of "
+        "these calls");
   CHECK(against(reduce("c", "g") + reduce("d", "g")).empty());  // names do not count
   // Shapes with equal element counts agree.
   CHECK(against(reduce("a", "g") + "  %h: f32[2, 2] = aten.view.default(%x, [2, 2])\n"
@@ -83,8 +83,8 @@ TEST_CASE("ranks: other calls, types, sizes, reductions and numbers of calls are
 TEST_CASE("ranks: a rank that issues nothing on its group is found", "[ranks]") {
   const std::string groups = group("g", "0, 1");
   CHECK(first_of(compare({{0, groups, reduce("a", "g")}, {1, groups, ""}})) ==
-        "group 'g' (ranks 0, 1), call 1: rank 0 issues %a: all_reduce f32 x 4 sum, and rank 1 issues only 0 of these "
-        "calls");
+        "group 'g' (ranks 0, 1), call 1: rank 0 issues %a (all_reduce f32 x 4 sum), but rank 1 issues only 0 of "
+        "these calls");
 }
 
 TEST_CASE("ranks: members without a file are told, and not compared", "[ranks]") {
@@ -142,7 +142,7 @@ TEST_CASE("ranks: three groups in a circle that no two ranks see", "[ranks]") {
 TEST_CASE("ranks: results that nobody waits for, and that are read before", "[ranks]") {
   const std::string groups = group("g", "0");
   const std::string call = "  %a: f32[4] = _c10d_functional.all_reduce.default(%x, \"sum\", \"g\")\n";
-  CHECK(first_of(compare({{0, groups, call}})) == "rank 0: %a: nothing waits for it");
+  CHECK(first_of(compare({{0, groups, call}})) == "rank 0: no wait completes %a");
   CHECK(first_of(compare({{0, groups,
                            call + "  %n: f32[4] = aten.neg.default(%a)\n"
                                   "  %w: f32[4] = _c10d_functional.wait_tensor.default(%a)\n"}})) ==
@@ -158,7 +158,7 @@ TEST_CASE("ranks: what an all-to-all gives is what the other takes", "[ranks]") 
   };
   CHECK(first_of(compare({{0, groups, exchange("1, 3", "1, 3")}, {1, groups, exchange("3, 1", "3, 1")}})).empty());
   CHECK(first_of(compare({{0, groups, exchange("1, 3", "1, 3")}, {1, groups, exchange("2, 2", "3, 1")}})) ==
-        "group 'g' (ranks 0, 1), call 1: rank 0 sends rank 1 3 rows in %a, but that rank expects 2 in %a");
+        "group 'g' (ranks 0, 1), call 1: rank 0 sends 3 rows to rank 1 in %a, but rank 1 expects 2 rows in %a");
 }
 
 TEST_CASE("ranks: sends and receives are matched in order", "[ranks]") {
@@ -169,10 +169,10 @@ TEST_CASE("ranks: sends and receives are matched in order", "[ranks]") {
   const std::string send = message("a", "isend", 1, 0), receive = message("b", "irecv", 0, 0);
   CHECK(first_of(compare({{0, groups, send}, {1, groups, receive}})).empty());
   CHECK(first_of(compare({{0, groups, send}, {1, groups, message("b", "irecv", 0, 7)}}))
-            .ends_with("but the other rank has no counterpart"));
+            .ends_with("but the other rank issues no matching call; the other rank issues %b with tag 7, not 0"));
   CHECK(first_of(compare({{0, groups, send + message("c", "isend", 1, 0)}, {1, groups, receive}})) ==
-        "group 'g' (ranks 0, 1), from rank 0 to rank 1, message 2: rank 0 issues %c: isend f32 x 4, but the other "
-        "rank has no counterpart");
+        "group 'g' (ranks 0, 1), from rank 0 to rank 1, message 2: rank 0 issues %c (isend f32 x 4), but the other "
+        "rank issues no matching call");
   // A message before a reduction on one rank and after it on the other.
   CHECK(first_of(compare({{0, groups, send + reduce("r", "g")}, {1, groups, reduce("r", "g") + receive}}))
             .starts_with("a circle of 2 calls"));
@@ -194,9 +194,8 @@ TEST_CASE("ranks: equal calls that stand for other ones on another rank", "[rank
   // Origins are compared by order, not by uid: the other rank has more nodes.
   CHECK(first_of(compare({{0, groups, one}, {1, groups, made("a", "37", "40") + made("b", "58", "50")}})).empty());
   CHECK(first_of(compare({{0, groups, one}, {1, groups, made("a", "12", "20") + made("b", "34", "30")}})) ==
-        "group 'g' (ranks 0, 1), call 1: rank 0 issues %a: all_reduce f32 x 4 sum in place of call 1, 3 of the group "
-        "before "
-        "passes, and rank 1 issues %a: all_reduce f32 x 4 sum in place of call 1, 2");
+        "group 'g' (ranks 0, 1), call 1: rank 0 issues %a (all_reduce f32 x 4 sum) for original call 1, 3 of the "
+        "group, but rank 1 issues %a (all_reduce f32 x 4 sum) for original call 1, 2");
   const auto name = [&groups](const std::string& body) {
     const std::unique_ptr<Module> module =
         parse(groups + "graph @main {kind=inference} {\n  %x: f32[4] = placeholder()\n" + body + "  return (%x,)\n}\n");
@@ -215,7 +214,7 @@ TEST_CASE("ranks: equal calls that stand for other ones on another rank", "[rank
   const std::string second = "  %b: f32[4] = _c10d_functional.all_reduce.default(%x, \"sum\", \"g\") {uid=11}\n" +
                              std::string("  %w_b: f32[4] = _c10d_functional.wait_tensor.default(%b) {uid=12}\n");
   CHECK(first_of(compare({{0, groups, first + second}, {1, groups, second + first}}))
-            .find("in place of call 1 of the group before passes") != std::string::npos);
+            .find("for original call 1 of the group") != std::string::npos);
 }
 
 TEST_CASE("ranks: what a batch sends and receives begins together", "[ranks]") {
@@ -230,7 +229,7 @@ TEST_CASE("ranks: what a batch sends and receives begins together", "[ranks]") {
   CHECK(first_of(compare({{0, groups, batch(both, 1)}, {1, groups, batch(turned, 0)}})).empty());
   CHECK(first_of(compare({{0, groups, batch(both, 1)}, {1, groups, batch(both, 0)}})).empty());
   CHECK(first_of(compare({{0, groups, batch(both, 1)}, {1, groups, batch(sends, 0)}}))
-            .ends_with("but the other rank has no counterpart"));
+            .ends_with("but the other rank issues no matching call"));
   // Issued one by one, each rank waits for the other to receive.
   const std::string send = collective("s", "isend.default(%x, 1, 0, \"g\")"),
                     to_0 = collective("s", "isend.default(%x, 0, 0, \"g\")");

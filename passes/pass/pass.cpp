@@ -1,0 +1,23 @@
+#include "passes/pass/pass.h"
+
+#include <set>
+
+#include "core/error.h"
+#include "ir/ops/op.h"
+
+namespace fxopt {
+
+std::string PassResult::near_name(const Graph& graph, const std::string& name) {
+  std::set<std::string_view> names;  // in an order that does not depend on the graph's
+  for (const NodeId node : graph.nodes()) {
+    const std::string_view path = graph.module().text(graph[node].module_path);
+    if (!path.empty()) names.insert(path);
+    if (graph[node].is_call()) names.insert(graph.op(node).name);
+  }
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  std::string_view near = closest_name(name, candidates);
+  if (near.empty()) near = closest_name("aten." + name, candidates);
+  return near.empty() ? "" : "; did you mean '" + std::string(near) + "'?";
+}
+
+}  // namespace fxopt
