@@ -12,17 +12,18 @@
 
 namespace fxopt {
 
-// Goals for a device's peaks: memory does not run out, and no budget is broken.
+// The goals for one device's peaks: memory does not run out, and no peak exceeds its budget.
 struct AdviceGoal {
   size_t device = 0;        // index into Footprint::devices
-  bool expandable = false;  // the kind of segments of the peaks
+  bool expandable = false;  // true: peaks with expandable segments; false: with classic ones
   std::vector<std::pair<MemoryMetric, int64_t>> budgets;
 };
 
-// Tries recompute policies on copies of the module, the cheapest first, and each once for all
-// goals. Returns for each goal the first policy that reaches it. If none does, returns the policy
-// with the lowest of the peaks that are too high, or nothing if no policy lowers a peak. O(policies
-// * (passes + goals * devices)), with one copy at a time in memory.
+// Tries recompute policies on copies of the module, the cheapest policy first. Each policy runs
+// once for all goals. Returns the first policy that reaches each goal. If no policy reaches a goal,
+// returns the policy that lowers its peak most. If no policy lowers the peak of a goal, returns
+// nothing for this goal. O(policies * (passes + goals * devices)), with one copy in memory at a
+// time.
 std::vector<std::optional<Advice>> advise(const Footprint& footprint, MeasureOptions options, const CostSources& costs,
                                           const std::vector<AdviceGoal>& goals);
 

@@ -81,7 +81,7 @@ const std::vector<Command>& commands() {
       {"convert", "convert a graph to another file format", declare_convert},
       {"reduce", "shrink a failing graph; a command decides whether it still fails", declare_reduce},
       {"run", "execute a training step on the CPU or a GPU, or only plan it", declare_run},
-      {"doctor", "list the devices that run can use on this machine, and missing parts", declare_doctor},
+      {"doctor", "list the devices that `fxopt run` can use here, and the parts that are missing", declare_doctor},
       {"passes", "list the passes, or describe one", declare_passes},
       {"help", "explain a command, a pass, an error code or a concept", declare_help},
       {"completion", "print a completion script for a shell", declare_completion},

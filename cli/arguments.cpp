@@ -92,7 +92,7 @@ std::optional<Error> bad_value(const CLI::App& app, const CLI::Option& option, c
   if (type.empty()) {  // a plain flag
     if (value == "true") return std::nullopt;
     return bad(shown_names(option) + " takes no value, so '=" + value + "' is wrong",
-               "write " + option_names(option).front() + " alone, or leave it out");
+               "write " + option_names(option).front() + " without a value, or leave it out");
   }
   if (value.find_first_not_of(" \t\r\n") == std::string::npos) {
     return type == kCommandType ? std::nullopt : std::optional(blank_value(option));
@@ -104,7 +104,7 @@ std::optional<Error> bad_value(const CLI::App& app, const CLI::Option& option, c
   if (type == kCountType && !is_count(value)) {
     return bad(
         shown_names(option) + " takes a whole number from 0 to " + std::to_string(kMaxCount) + ", not '" + value + "'",
-        "write it in decimal digits, without a sign");
+        "write the number in decimal digits, without a sign");
   }
   return slip_of_short_name(app, option, value);
 }
@@ -151,7 +151,7 @@ std::optional<Error> repeated(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     const bool is_single = !option->get_positional() && option->get_items_expected_max() <= 1;
     if (!is_single || option->get_type_name().empty() || option->count() <= 1) continue;
-    return usage_error(shown_names(*option) + " is given twice", "give it once, with the value you mean");
+    return usage_error(shown_names(*option) + " is given twice", "give the option once, with the value that you mean");
   }
   return std::nullopt;
 }
@@ -162,7 +162,7 @@ std::optional<Error> excluded(const CLI::App& app) {
     for (CLI::Option* other : (*later)->get_excludes()) {
       if (std::find(given.begin(), later, other) == later) continue;
       return usage_error(shown_names(*other) + " and " + shown_names(**later) + " exclude each other",
-                         "give only one, or make two calls");
+                         "give only one of the two, or make two calls");
     }
   }
   return std::nullopt;
@@ -335,7 +335,7 @@ void Options::footer(const std::string& text) { app_.footer(text); }
 // first parses its own options and leaves the other words. Commands are disabled there, and each
 // parses its own words.
 CommandLine::CommandLine(const std::string& summary) : app_(std::make_unique<CLI::App>(summary, "fxopt")) {
-  app_->set_help_flag("-h,--help", "print this and exit");
+  app_->set_help_flag("-h,--help", "print this help and exit");
   app_->set_version_flag("--version", std::string(kVersion), "print the version and exit");
   check_values(*app_);
 }
@@ -351,7 +351,8 @@ void CommandLine::add(std::string_view name, std::string_view summary, const std
   command.add_flag("--json{-}", json_help)->type_name("FILE");
   command.add_flag("-v,--verbose", verbose_help);
   const std::string werror_help =
-      "treat these warnings, by default all, as errors (exit code 4); see `fxopt help warnings`";
+      "treat the warnings with these codes (default: all warnings) as errors, with exit code 4; see `fxopt help "
+      "warnings`";
   command.add_flag("--werror{all}", werror_help)->type_name("CODE,...");
   check_values(command);
   command.disabled();

@@ -19,41 +19,44 @@ class Option;
 
 namespace fxopt {
 
-// CLI11 parses the command line. Only arguments.cpp includes it, because its headers take ten
-// seconds to compile. This header declares the parts that commands need, and adds three things that
-// CLI11 lacks: refusal of values that no option takes, near matches of commands and options, and
-// one wording for every error.
+// CLI11 parses the command line. Only arguments.cpp includes CLI11, because CLI11's headers take
+// ten seconds to compile. This header declares the parts that commands need. The header also adds
+// three features that CLI11 lacks:
+// - It refuses words that belong to no option.
+// - It suggests near matches of commands and options.
+// - It phrases all errors in the same way.
 
-// An option, flag or argument while it is declared: a handle, valid as long as the CommandLine.
+// A handle for an option, flag or argument. The handle is valid as long as the CommandLine exists.
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
 
-  // The type name of the value, which help prints and completion uses: IN and FILE are paths; N is
-  // a count, which is checked.
+  // Sets the type name of the value. Help prints this name, and completion depends on this name. IN
+  // and FILE are paths. N is a count, which the parser checks with is_count().
   Option type(const std::string& name) const;
   Option required() const;
   Option excludes(Option other) const;
-  // For a repeatable option: each occurrence takes one value.
+  // Makes each occurrence of a repeatable option take one value.
   Option one_each() const;
-  // For a list: one value may hold several, separated by `delimiter`.
+  // Splits each value of a list option at `delimiter`.
   Option separated_by(char delimiter) const;
 
-  // "--output" for "-o,--output".
+  // Returns the long name, such as "--output" for "-o,--output".
   std::string name() const;
-  // Valid after the line is parsed.
+  // True if the line has the option. Call is_given() only after the line is parsed.
   bool is_given() const;
 
  private:
   CLI::Option* option_;
 };
 
-// The options of a command. `value` is set when the line is parsed, and must live until then.
+// The options of a command. Parsing the line sets each `value`, so each `value` must exist until
+// the line is parsed.
 class Options {
  public:
   explicit Options(CLI::App& app) : app_(app) {}
 
-  // `names`: "-o,--output"; a name without '-' is a positional argument.
+  // `names` is a list such as "-o,--output". A name without '-' is a positional argument.
   Option add(const std::string& names, std::string& value, const std::string& help);
   Option add(const std::string& names, std::optional<std::string>& value, const std::string& help);
   Option add(const std::string& names, std::vector<std::string>& values, const std::string& help);
@@ -61,24 +64,24 @@ class Options {
   Option add(const std::string& names, uint64_t& value, const std::string& help);
   Option add(const std::string& names, std::optional<uint64_t>& value, const std::string& help);
   Option flag(const std::string& name, bool& value, const std::string& help);
-  // Takes a value only after '='. Without one, the value is the text in braces in the name:
-  // "--report{-}".
+  // Declares a flag that takes a value only after '='. Without a value on the line, `value` becomes
+  // the text in braces in `name`. For "--report{-}", this text is "-".
   Option flag(const std::string& name, std::string& value, const std::string& help);
-  // Text below the options in help.
+  // Sets the text below the options in help.
   void footer(const std::string& text);
 
  private:
   CLI::App& app_;
 };
 
-// An option as help and completion show it.
+// The description of an option for help and completion.
 struct OptionInfo {
   std::vector<std::string> names;  // "-o", "--output"; empty for a positional argument
   std::string type, help;
   bool is_positional = false, is_required = false;
-  bool takes_value = false;         // as the next word
-  bool takes_several = false;       // several values
-  bool has_optional_value = false;  // only after '=', such as --json[=FILE]
+  bool takes_value = false;         // the next word is its value
+  bool takes_several = false;       // several words can be its values
+  bool has_optional_value = false;  // a value is allowed only after '=', as in --json[=FILE]
 };
 
 struct CommandInfo {
@@ -86,19 +89,20 @@ struct CommandInfo {
   std::vector<OptionInfo> options;
 };
 
-// The result of parsing a line, once values are stored.
+// The result of parsing a line, without the values of options.
 struct ParsedLine {
-  std::string command;         // empty while no command is known
-  std::optional<Error> error;  // kUsage, kUnknownOption, kBadOptionValue
-  bool wants_help = false;     // for the command, or for fxopt
+  std::string command;         // empty if the line names no known command
+  std::optional<Error> error;  // kUsage, kUnknownOption or kBadOptionValue
+  bool wants_help = false;     // help for the command, or for fxopt if `command` is empty
   bool wants_version = false;
   bool is_verbose = false;
-  std::string werror;  // --werror[=CODE,...]: "all" or codes; empty: not given
-  // Inputs directly after a flag such as --report[=FILE], with that flag: they may be meant for it.
+  std::string werror;  // the value of --werror: "all" or codes; empty if it is not given
+  // Pairs of an input and a flag such as --report[=FILE] that is directly before the input. The
+  // input may have been meant as the value of the flag.
   std::vector<std::pair<std::string, std::string>> misread;
 };
 
-// The command line: fxopt's own options, and commands with theirs.
+// The command line: fxopt's own options, and the commands with their options.
 class CommandLine {
  public:
   explicit CommandLine(const std::string& summary);
@@ -106,22 +110,23 @@ class CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
   ~CommandLine();
 
-  // Adds a command with the options that `declare` adds, and those common to all commands.
+  // Adds a command. The command has the options that `declare` adds, and the options that all
+  // commands share.
   void add(std::string_view name, std::string_view summary, const std::function<void(Options)>& declare);
 
-  // Parses a line without the program's name: first fxopt's own options, then the words after the
-  // command. An unknown option is reported before other errors; --help is answered before any
-  // error. Call once for each object.
+  // Parses a line, which must not contain the program's name. Parses fxopt's own options first,
+  // then the words after the command. Reports an unknown option before any other error. If --help
+  // is given, reports no error except an unknown option. Call parse() at most once for each object.
   ParsedLine parse(const std::vector<std::string>& args);
 
-  // The command, or fxopt itself if the name is empty.
+  // Describes the command, or fxopt itself if `command` is empty.
   CommandInfo describe(std::string_view command) const;
 
  private:
   std::unique_ptr<CLI::App> app_;
 };
 
-// The error for options that contradict each other: kUsage.
+// Returns an error with the code kUsage, for example for options that contradict each other.
 Error usage_error(std::string message, std::string hint);
 
 // True for a whole number from 0 to 1000000000 in plain decimal digits, without sign or leading

@@ -9,22 +9,23 @@ namespace fxopt {
 class Console;
 class Options;
 
-// The action of a subcommand after its options are parsed. All of its output goes through the
-// console.
+// The action of a subcommand, which runs after its options are parsed. The action writes all output
+// through the console.
 using CommandBody = std::function<void(Console&)>;
 
-// One row per subcommand: feeds --help, `fxopt help`, completion and the tests.
+// One row per subcommand. --help, `fxopt help`, completion and the tests read these rows.
 struct Command {
   std::string_view name;
   std::string_view summary;
-  // Declares the options and returns the body that reads them. Called once for each parse.
+  // Declares the options and returns the body that reads their values. Each parse calls this
+  // function once.
   CommandBody (*declare)(Options options);
 };
 
-// In the order of help.
+// Returns all commands, in the order in which help lists them.
 const std::vector<Command>& commands();
 
-// One file each, named like the end of the function's name.
+// Each function has its own file. The name of the file is the end of the function's name.
 CommandBody declare_opt(Options options);
 CommandBody declare_mem(Options options);
 CommandBody declare_diff(Options options);

@@ -5,9 +5,9 @@
 
 namespace fxopt {
 
-// The possible words at the end of a line, for the scripts of `fxopt completion`. `words`: the
-// words after "fxopt"; the last one is incomplete, perhaps empty. Returns lines
-// "WORD<tab>DESCRIPTION"; the word ':' represents paths. O(options + topics).
+// Returns the words that can complete a line, for the scripts of `fxopt completion`. `words` are
+// the words after "fxopt". The last word is incomplete and may be empty. Each returned line is
+// "WORD<tab>DESCRIPTION". The word ':' represents paths. O(options + topics).
 std::string completions(std::vector<std::string> words);
 
 }  // namespace fxopt

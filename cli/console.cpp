@@ -79,7 +79,7 @@ Status Console::check_json_path() {
     if (path.empty() || file_identity(path) != identity) continue;
     withhold_envelope();
     return Error{ErrorCode::kUsage,
-                 "--json=" + json_path_ + " is the same file as '" + path + "', and would overwrite it",
+                 "--json=" + json_path_ + " is the same file as '" + path + "', and would overwrite that file",
                  "name another file",
                  {}};
   }
@@ -92,7 +92,7 @@ void Console::check_stdout() {
   has_lost_output_ = true;
   error({ErrorCode::kFileWrite,
          "cannot write to standard output",
-         "it may be closed, or the disk may be full; the output is incomplete",
+         "standard output may be closed, or the disk may be full; the output is incomplete",
          {}});
 }
 

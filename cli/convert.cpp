@@ -29,8 +29,8 @@ Status check_brief(const ConvertFlags& flags) {
   const std::string& output = flags.files.output;
   if (!flags.files.format.empty()) return usage_error("--brief and --format exclude each other", "omit one of the two");
   if (!format_of_path(output).has_value() && !output.ends_with(".zst")) return ok_status();
-  return usage_error("--brief writes a text that no command can read, and '" + output + "' is named like a graph",
-                     "name it like step.txt");
+  return usage_error("--brief writes a text that no command can read, but '" + output + "' is named like a graph",
+                     "give the file a name such as step.txt");
 }
 
 bool save_brief(Console& console, const Module& module, const Product& product) {
@@ -79,7 +79,8 @@ CommandBody declare_convert(Options options) {
   options.flag("--raise-control-deps", flags->raise, "turn control dependencies into PyTorch's control_deps op")
       .excludes(lower);
   options.flag("--brief", flags->is_brief,
-               "write a text for reading only: a line for each node, graphs first; see `fxopt show --brief`");
+               "write a text that people can read but no command can: one line for each node, then one for each "
+               "record; see `fxopt show --brief`");
   return [flags](Console& console) { run_convert(console, *flags); };
 }
 

@@ -2,35 +2,39 @@
 
 namespace fxopt {
 
-// Lets a list of tasks survive a task that ends its process: a crash, or a kill for lack of memory.
+// Lets a program continue with the next task if a task ends the process. The task may crash, or the
+// kernel may kill its process because memory runs out.
 //
-// The constructor forks. A worker returns from it and runs everything after it; the started process
-// waits for the worker and ends as it does. begin() forks a copy of the worker that sleeps. If the
-// worker dies before end(), the copy wakes with the worker's memory from before the task, and
-// continues with the next task. At most three processes exist, and no result crosses a pipe.
+// The constructor forks a worker. The constructor returns only in the worker, which runs the rest
+// of the program. The started process waits for the worker, and then ends in the same way as the
+// worker. begin() forks a sleeping copy of the worker. If the worker dies before end(), the copy
+// wakes up. The copy has the worker's memory from before the task, and continues with the next
+// task. At most three processes exist at a time. No result passes through a pipe.
 //
-// Only for a process without other threads, and with flushed streams. Without Linux's child
-// subreaper, or if no process can be forked, tasks run unguarded in the started process.
+// The process must have no other threads, and its streams must be flushed. Tasks run unguarded in
+// the started process in two cases:
+// - The system lacks Linux's child subreaper.
+// - No process can be forked.
 class CrashGuard {
  public:
-  // `is_wanted`: false runs every task in this process.
+  // If `is_wanted` is false, every task runs unguarded in this process.
   explicit CrashGuard(bool is_wanted);
   CrashGuard(const CrashGuard&) = delete;
   CrashGuard& operator=(const CrashGuard&) = delete;
   ~CrashGuard();
 
-  // Call before each task, with streams flushed. Returns 0 to run the task, else the signal that
-  // ended the process that ran it.
+  // Call this before each task, after the streams are flushed. Returns 0 if the caller must run the
+  // task. If the process of the task has died, returns the signal that ended the process.
   int begin();
-  // Call after a task that was run.
+  // Call this after each task that the caller has run.
   void end();
 
  private:
   bool is_active() const { return parent_ != 0; }
 
-  int parent_ = 0;  // the process that waits
+  int parent_ = 0;  // the started process, which waits
   int copy_ = 0;    // the sleeping copy of this process
-  int wake_ = -1;   // the copy reads the signal here
+  int wake_ = -1;   // the pipe from which the copy reads the signal
 };
 
 }  // namespace fxopt

@@ -53,7 +53,8 @@ Error unknown_device(std::string_view name) {
   const std::string known = join(std::vector<std::string>(names.begin(), names.end()), ", ");
   return Error{ErrorCode::kUnknownDevice,
                "there is no built-in device profile '" + std::string(name) + "'",
-               suggestion(name, names, "there are " + known) + "; write a file name with a '/': ./" + std::string(name),
+               suggestion(name, names, "the built-in profiles are " + known) +
+                   "; a profile in a file needs a path with a '/': ./" + std::string(name),
                {}};
 }
 
@@ -95,8 +96,8 @@ Status check_links(const DeviceProfile& profile) {
       error.where.field = std::string("collective ") + std::string(collective_kind_name(row.kind));
       error.message = "a row has no value for 1 MiB in a group of " + std::to_string(group.ranks) + " ranks on " +
                       count_text(static_cast<size_t>(group.nodes), "node") +
-                      ": it uses a name that is neither a "
-                      "constant nor a symbol of collectives, or is negative";
+                      ": its formula is negative, or it uses a name that is neither a constant nor a symbol of "
+                      "collectives";
       return error;
     }
   }
@@ -129,7 +130,7 @@ Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& na
   std::vector<std::string> parts;
   if (has_empty_part(names)) {
     return Error{ErrorCode::kBadOptionValue,
-                 "'" + names + "' is not a valid value of --device: a name in it is empty",
+                 "'" + names + "' is not a valid value of --device: a name in the list is empty",
                  "write names with one comma between them, as in h100,torch-2.11",
                  {}};
   }
@@ -145,7 +146,7 @@ Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& na
     if (!device.empty() && part != device) {
       return Error{ErrorCode::kUsage,
                    "--device names two devices, '" + device + "' and '" + part + "'",
-                   "give one device; after it, separated by commas, profile files and a framework version may follow",
+                   "give one device, then profile files and a framework version if needed, separated by commas",
                    {}};
     }
     device = part;

@@ -9,14 +9,20 @@
 
 namespace fxopt {
 
-// Loads the profile named by --device. It starts with the known work of operators on any device,
-// and is only that if `names` is empty. `names` holds built-in names and paths (words with a '/'),
-// separated by commas. A later one replaces the rows that it redefines. If no framework's profile
-// is named, the newest built-in one comes first. Errors: kUnknownDevice, kBadProfile, and those of
-// read_file().
+// Loads the profile that --device names. Every profile starts with the known work of operators,
+// which is the same on any device. If `names` is empty, the profile contains only this work.
+//
+// `names` is a list of built-in names and paths, separated by commas. A word with a '/' is a path.
+// Each profile in the list replaces the earlier rows that it redefines. If the list has no
+// framework's profile, the newest built-in framework profile is loaded before the list. Errors:
+// - kUnknownDevice and kBadProfile
+// - kBadOptionValue for an empty name
+// - kUsage for two different devices
+// - the errors of read_file()
 Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& names);
 
-// True for the name of a framework's profile, "torch-2.15", as opposed to a device.
+// True for the name of a framework's profile, such as "torch-2.15". False for the name of a device,
+// and for a path.
 bool is_framework_profile(std::string_view name);
 
 }  // namespace fxopt

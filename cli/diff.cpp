@@ -40,14 +40,15 @@ Result<DiffSides> sides_of(const DiffFlags& flags) {
   if (!flags.step && all.size() > 2) {
     return Error{ErrorCode::kUsage,
                  std::to_string(all.size()) + " files given, but only two can be compared",
-                 "if several files form one step, add --step and give those of BEFORE first",
+                 "if several files form one step, add --step and list the files of BEFORE first",
                  {}};
   }
   if (all.size() % 2 != 0) {
     return Error{
         ErrorCode::kUsage,
-        std::to_string(all.size()) + " files cannot be two steps with the same number of files",
-        "give all files of BEFORE, then all of AFTER; `fxopt opt --step --stop-after 0` merges several files into one",
+        std::to_string(all.size()) + " files cannot be divided into two steps with the same number of files",
+        "list all files of BEFORE, then all files of AFTER; `fxopt opt --step --stop-after 0` merges several files "
+        "into one",
         {}};
   }
   const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
@@ -142,7 +143,10 @@ CommandBody declare_diff(Options options) {
   const std::shared_ptr<DiffFlags> flags = std::make_shared<DiffFlags>();
   options.add("BEFORE", flags->before, "a graph file; '-' is standard input").type("IN").required();
   options.add("AFTER", flags->after, "a second graph file").type("IN").required();
-  options.add("MORE", flags->more, "with --step: more files, those of BEFORE first, then as many of AFTER").type("IN");
+  options
+      .add("MORE", flags->more,
+           "with --step: more files; all files of BEFORE come first, then the same number of files of AFTER")
+      .type("IN");
   const Option graph =
       options.add("--graph", flags->graph, "compare only this graph (default: every graph except subgraphs)")
           .type("NAME");

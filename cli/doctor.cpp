@@ -87,17 +87,17 @@ class Doctor {
       missing(result, "driver", device_error(*plugin, status), status != FX_DEVICE_NO_DRIVER);
       if (status == FX_DEVICE_NO_DRIVER)
         remedy("install NVIDIA's driver for CUDA " + version_text(driver.wanted_version) +
-               " or newer; in a container, pass the GPU in");
+               " or newer; in a container, give the container access to the GPU");
       return remedy(kWithout);
     }
     line("driver", std::string(driver.path) + ", for CUDA " + version_text(driver.version));
     result["driver"] = {{"path", driver.path}, {"version", driver.version}};
     if (status == FX_DEVICE_NONE) {
       missing(result, "GPU", device_error(*plugin, status));
-      remedy("check CUDA_VISIBLE_DEVICES, which can hide GPUs; in a container, pass the GPUs in");
+      remedy("check CUDA_VISIBLE_DEVICES, which can hide GPUs; in a container, give the container access to the GPUs");
       return remedy(kWithout);
     }
-    why_ = "the driver finds " + count_text(static_cast<size_t>(driver.count), "GPU") + ", from cuda:0";
+    why_ = "the driver finds " + count_text(static_cast<size_t>(driver.count), "GPU") + ", numbered from cuda:0";
     for (int32_t i = 0; i < driver.count; ++i) look_at_gpu(*plugin, i, result);
   }
 

@@ -8,10 +8,12 @@
 
 namespace fxopt {
 
-// Warns of doubts about the graph (ir/step/doubts.h). `file`: as messages name it.
+// Prints a warning for each doubt about the graph: see ir/step/doubts.h. `file` is the name that
+// messages use for the file.
 void warn_of_doubts(Console& console, const std::string& file, const Graph& graph, const PhaseMap& phases,
                     const StorageSource& storages);
-// The same for every top-level graph of the module of `facts`.
+// Prints a warning for each doubt about each top-level graph of the module. `facts` must belong to
+// `module`.
 void warn_of_doubts(Console& console, const std::string& file, const Module& module, ModuleFacts& facts);
 
 }  // namespace fxopt

@@ -81,7 +81,7 @@ std::string shown_input(const std::string& path) { return path == "-" ? "standar
 
 Status check_inputs(const std::vector<std::string>& inputs) {
   if (std::count(inputs.begin(), inputs.end(), "-") <= 1) return ok_status();
-  return Error{ErrorCode::kUsage, "standard input is given twice", "it can be read only once", {}};
+  return Error{ErrorCode::kUsage, "standard input is given twice", "standard input can be read only once", {}};
 }
 
 std::unique_ptr<Module> load_input(Console& console, const std::string& path, std::string& bytes) {

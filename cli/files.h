@@ -20,57 +20,65 @@ namespace fxopt {
 
 class Console;
 
-// The name of a path in messages: "standard input" for "-".
+// Returns the name that messages use for a path: "standard input" for "-".
 std::string shown_input(const std::string& path);
 
-// Checks that standard input is named at most once. Error: kUsage.
+// Fails with kUsage if standard input is named more than once.
 Status check_inputs(const std::vector<std::string>& inputs);
 
-// Loads a module. Prints the error and returns null if that fails.
+// Loads a module. If loading fails, prints the error and returns null.
 std::unique_ptr<Module> load_input(Console& console, const std::string& path);
-// The same, and returns the decompressed bytes of the file.
+// Like load_input(console, path), but also stores the decompressed bytes of the file in `bytes`.
 std::unique_ptr<Module> load_input(Console& console, const std::string& path, std::string& bytes);
 
-// Processes each input, given by its position, and adds one object for each to "files" of the
-// result: the file's name, whether it had no error, and the fields that `work` sets. A crash, an
-// internal error or exhausted memory becomes an error of that input, and does not affect the
-// others. If there are several inputs or an envelope, a CrashGuard therefore runs each input. After
-// a crash, changes made by `work` are lost. `ended` is called after each input, also after a crash,
-// with the input's position and the index of its first error in console.errors().
+// Calls `work` with the position of each input. Adds one object for each input to "files" of the
+// result. The object holds the file's name, whether the input had no error, and the fields that
+// `work` sets.
+//
+// A crash, an internal error or exhausted memory becomes an error of that input. The other inputs
+// are still processed. For this purpose, a CrashGuard guards each input if there are several inputs
+// or an envelope. After a crash, the changes that `work` made for the input are lost.
+//
+// `ended` is called after each input, even after a crash. The first argument is the position of the
+// input. The second argument is the index of the input's first error in console.errors().
 using FileWork = std::function<void(size_t, nlohmann::ordered_json&)>;
 using FileEnd = std::function<void(size_t, size_t)>;
 void for_each_input(Console& console, const std::vector<std::string>& inputs, const FileWork& work,
                     const FileEnd& ended = nullptr);
 
-// Prints "# a.pb" if a reader must tell several inputs apart.
+// Prints a title such as "# a.pb" if there are several inputs.
 void print_file_title(std::ostream& out, const std::vector<std::string>& inputs, const std::string& path);
 
-// Prints every broken invariant. An input with one is rejected like one that does not parse: exit
-// code 3, whatever the family of the code. True if none is broken.
+// Prints every broken invariant and returns true if none is broken. A broken invariant rejects the
+// input with exit code 3, whatever the family of its error code. An input that does not parse is
+// also rejected with exit code 3.
 bool is_valid_input(Console& console, const Module& module, const std::string& path);
 
-// prepare(), reported as stages.
+// Calls prepare() and reports the stages of prepare().
 Prepared prepare_logged(Console& console, Module& module, const std::string& path);
 
-// Prepares a module after reading, see prepare(). Nothing for an invalid input.
+// Prepares a module that was just read: see prepare(). If the input is invalid, prints the errors
+// and returns nothing.
 std::optional<ControlDepsResult> prepare_input(Console& console, Module& module, const std::string& path);
 
-// load_input() and prepare_input(); null after an error.
+// Calls load_input() and prepare_input(). Returns null after an error.
 std::unique_ptr<Module> import_input(Console& console, const std::string& path);
 
-// The shortest trailing parts of each path that distinguish it from the other paths, with '/'
-// between them: "step.pb", or "A/step.pb" and "B/step.pb" if two folders have one. Equal for equal
-// files. O(parts * log).
+// Returns a name for each path. A name has the fewest trailing parts of the path that distinguish
+// the path from the other paths. The parts are separated by '/'. Example: the name is "step.pb". If
+// two folders have a step.pb, the names are "A/step.pb" and "B/step.pb". Equal files have equal
+// names. O(parts * log).
 std::vector<std::string> distinct_names(const std::vector<std::string>& paths);
 
-// True if the absolute `path` ends in the parts of `name`. O(length).
+// True if the absolute form of `path` ends with the parts of `name`. O(length).
 bool ends_with_path(const std::string& path, const std::string& name);
 
-// The bare form of a name, which may be written as in the text form: "%mm" or "@main".
+// Returns a name without its sigil. The name may have the sigil of the text form: "%mm" or "@main".
 std::string bare_name(const std::string& name, char sigil);
 
-// The graph of that name, with or without '@', or every top-level graph if `name` is empty. Error:
-// kUnknownNode, with a near match.
+// Returns the graph with the name `name`. The '@' in `name` is optional. If `name` is empty,
+// returns every top-level graph. If no graph has this name, fails with kUnknownNode and a near
+// match.
 Result<std::vector<const Graph*>> select_graphs(const Module& module, const std::string& name, const std::string& file);
 
 }  // namespace fxopt

@@ -24,8 +24,8 @@ void GateCheck::warn_of_range(const std::string& shown, const GraphMemory& memor
     where.file = shown;
     where.graph = memory.graph;
     console_.warning("limits-within-range", where,
-                     "limits were checked with " + symbols_text(memory.symbols) +
-                         "; over this range the ideal peak is " + range_text(*device.ideal_range));
+                     "limits were checked only with " + symbols_text(memory.symbols) +
+                         "; over the whole range of the symbols, the ideal peak is " + range_text(*device.ideal_range));
   }
 }
 
@@ -35,8 +35,9 @@ nlohmann::ordered_json GateCheck::compare(const std::string& path, const std::st
   if (!other.empty() && gates_.baseline_of(path, memory.graph) != nullptr && std::exchange(named_, path) != path) {
     Where where;
     where.file = shown;
-    console_.warning("baseline-other-name", where,
-                     "compared with '" + other + "', the only file of the baseline: it has no file of this name");
+    console_.warning(
+        "baseline-other-name", where,
+        "the baseline has no file of this name; the comparison uses the baseline's only file, '" + other + "'");
   }
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const PeakGrowth& growth : gates_.compare(path, memory)) {

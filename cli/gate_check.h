@@ -14,16 +14,17 @@ namespace fxopt {
 
 class Console;
 
-// The limits of one call, checked graph by graph and reported to a console. `mem` checks its
-// inputs, `opt` its results. Refers to all of its arguments.
+// Checks the limits of one call, graph by graph, and reports to a console. `mem` checks its inputs,
+// and `opt` checks its results. The object refers to all arguments of its constructor.
 class GateCheck {
  public:
   GateCheck(Console& console, const MemoryPlan& plan, const MemoryGates& gates)
       : console_(console), plan_(plan), gates_(gates) {}
 
-  // Reports and returns the limits that one graph of an input breaks. Warns if --symbol gave a
-  // range: limits hold only for the values at which the peaks were measured. `path`: the file as
-  // reports name it; `shown`: as messages name it.
+  // Finds, reports and returns the limits that one graph of an input breaks. Limits are checked
+  // only for the symbol values at which the peaks were measured. If --symbol gives a range within
+  // which the ideal peak varies, prints a warning. `path` is the name of the file in reports, and
+  // `shown` is the name of the file in messages.
   std::vector<Error> check(const std::string& path, const std::string& shown, const GraphMemory& memory,
                            const MemoryView& view);
 
@@ -31,11 +32,11 @@ class GateCheck {
   nlohmann::ordered_json compare(const std::string& path, const std::string& shown, const GraphMemory& memory,
                                  std::ostream& out);
 
-  // Adds the graphs of a file, with all their storages, to the baseline to be written.
+  // Adds the graphs of a file to the new baseline. `graphs` must list every storage.
   void add(const std::string& path, nlohmann::ordered_json graphs);
 
-  // Writes the baseline for --update-baseline. An error of any input leaves the old one unchanged:
-  // a baseline without that input would accept anything.
+  // Writes the baseline for --update-baseline. If any input has an error, the old baseline stays
+  // unchanged. A new baseline without that input would accept any peak.
   void write_baseline();
 
  private:
@@ -45,7 +46,7 @@ class GateCheck {
   const MemoryPlan& plan_;
   const MemoryGates& gates_;
   nlohmann::ordered_json baseline_ = nlohmann::ordered_json::array();
-  std::string named_;  // the file whose comparison under another name was reported last
+  std::string named_;  // the file of the last warning `baseline-other-name`
 };
 
 }  // namespace fxopt

@@ -46,15 +46,15 @@ Where where_of(const std::string& path, const GraphMemory& memory, const std::st
 Error lacks_metric(const std::string& path, const GraphMemory& memory, MemoryMetric metric) {
   return {ErrorCode::kBadOptionValue,
           "no device of this graph has a peak '" + std::string(metric_name(metric)) +
-              "': the caching allocator serves CUDA devices",
-          "limit a peak that every device has with --budget: ideal, requested or arena", where_of(path, memory, "")};
+              "': only CUDA devices use the caching allocator",
+          "with --budget, limit a peak that every device has: ideal, requested or arena", where_of(path, memory, "")};
 }
 
 Error unknown_sizes(const std::string& path, const GraphMemory& memory) {
   const std::string node = memory.unknown_nodes.empty() ? "" : memory.unknown_nodes.front();
   return {ErrorCode::kUnknownSize,
-          "the limit cannot be checked: " + count_text(memory.unknown, "storage") + " of unknown size",
-          "give the symbols values with --symbol NAME=VALUE", where_of(path, memory, node)};
+          "the limit cannot be checked, because the size of " + count_text(memory.unknown, "storage") + " is unknown",
+          "set the values of the symbols with --symbol NAME=VALUE", where_of(path, memory, node)};
 }
 
 // The remedy for a peak that is too high, from the policies that were tried.
@@ -64,7 +64,7 @@ std::string advice_hint(const GraphMemory& memory, const DeviceMemory& device, s
   if (memory.has_advice) return std::string(otherwise);
   if (memory.step.empty())
     return "recompute policies were not tried here; `fxopt mem` with the same limits on the input tries them";
-  return "recompute policies are not tried on a step; before the cut, try 'sac{policy=per-op},partition' on the joint "
+  return "recompute policies are not tried on a step; try the passes 'sac{policy=per-op},partition' on the joint "
          "graph, or 'join,sac{policy=per-op},partition' on this file";
 }
 
@@ -78,7 +78,7 @@ std::string grown_text(const DeviceMemory& before, const PeakRow& peak_before, c
     if (change.growth() <= 0 || named == kMaxNamed) break;
     text += (named++ == 0 ? "grew at the peak: " : "; ") + change_text(change);
   }
-  if (named == 0) text = "no storage at the peak has grown, but blocks or segments have";
+  if (named == 0) text = "no storage at the peak has grown, but blocks or segments have grown";
   if (live.moved) {
     text += "; the peak moved from %" + printable_line(peak_before.node) + " to %" + printable_line(peak_after.node);
   }
@@ -90,22 +90,24 @@ std::string grown_text(const DeviceMemory& before, const PeakRow& peak_before, c
 void declare_gate_flags(Options options, GateFlags& flags) {
   options
       .add("--budget", flags.budget,
-           "exit with 5 if the ideal peak (with --device: the requested peak of a GPU) is above this: 70GiB; or "
-           "name peaks: reserved=70GiB,allocated=64GiB")
+           "exit with 5 if a peak is above its limit: 70GiB limits the ideal peak (with --device, the requested peak "
+           "of a GPU); reserved=70GiB,allocated=64GiB limits the named peaks")
       .type("LIMITS");
   options.add("--baseline", flags.baseline, "a saved report to compare with, or to write with --update-baseline")
       .type("FILE");
   options
       .add("--max-growth", flags.max_growth,
-           "exit with 5 if the same peak has grown by more than this: 1%, or reserved=1%")
+           "exit with 5 if a peak has grown by more than this since the baseline: 1% for the peak that --budget limits "
+           "by default, or reserved=1% for a named peak")
       .type("LIMITS");
   options
-      .add("--max-ratio", flags.max_ratio,
-           "exit with 5 if a peak is above this many times the baseline's: active=1.10,reserved=1.10")
+      .add(
+          "--max-ratio", flags.max_ratio,
+          "exit with 5 if the ratio of a peak to its value in the baseline is above a limit: active=1.10,reserved=1.10")
       .type("LIMITS");
   options.flag("--must-fit", flags.must_fit, "exit with 5 if the memory of --device or --device-memory runs out");
   options.flag("--update-baseline", flags.update_baseline,
-               "write the baseline instead of comparing with it; its entries of other files are kept");
+               "write the baseline instead of comparing with it; the baseline keeps its entries for other files");
 }
 
 bool MemoryGates::read_decimal(const std::string& text, Limit& limit) {
@@ -124,7 +126,7 @@ Result<std::vector<MemoryGates::Limit>> MemoryGates::parse_limits(const std::str
   std::vector<Limit> limits;
   if (has_empty_part(text)) {
     return Error{ErrorCode::kBadOptionValue,
-                 "'" + text + "' is not a valid value of " + option + ": a limit in it is empty",
+                 "'" + text + "' is not a valid value of " + option + ": a limit in the list is empty",
                  "write limits with one comma between them, as in reserved=70GiB,allocated=64GiB",
                  {}};
   }
@@ -137,13 +139,13 @@ Result<std::vector<MemoryGates::Limit>> MemoryGates::parse_limits(const std::str
       limit.metric = find_metric(part.substr(0, equals));
       if (!limit.metric.has_value()) {
         return Error{ErrorCode::kBadOptionValue,
-                     option + " names no peak with '" + std::string(part.substr(0, equals)) + "'",
+                     option + " limits '" + std::string(part.substr(0, equals)) + "', which is not a peak",
                      "the peaks are ideal, requested, allocated, active, reserved, arena",
                      {}};
       }
     } else if (limit.is_ratio) {
       return Error{ErrorCode::kBadOptionValue,
-                   "--max-ratio names no peak in '" + std::string(part) + "'",
+                   "--max-ratio needs the name of a peak, which is missing in '" + std::string(part) + "'",
                    "write it as in active=1.10,reserved=1.10",
                    {}};
     }
@@ -239,7 +241,8 @@ Result<nlohmann::ordered_json> MemoryGates::read_report(std::string hint) const 
   const Result<std::string> text = read_file(flags_.baseline, kMaxBaselineBytes);
   if (!text.ok()) {
     Error error = text.error();
-    if (error.code == ErrorCode::kFileOpen) error.hint = "write it first: the same call with --update-baseline";
+    if (error.code == ErrorCode::kFileOpen)
+      error.hint = "write the baseline first: make the same call with --update-baseline";
     return error;
   }
   nlohmann::ordered_json whole = nlohmann::ordered_json::parse(*text, nullptr, false);
@@ -271,7 +274,7 @@ Status MemoryGates::check_comparable(const nlohmann::ordered_json& report, const
     const nlohmann::ordered_json was = given.value(key, nlohmann::ordered_json());
     if (was == value) continue;
     error.message =
-        "the baseline was made with other options: " + key + " was " + was.dump() + " and is " + value.dump();
+        "the baseline was made with other options: " + key + " was " + was.dump() + " and is now " + value.dump();
     error.hint = "measure with the same options, or replace the baseline with --update-baseline";
     return error;
   }
@@ -341,7 +344,7 @@ std::vector<Error> MemoryGates::check(const std::string& path, const GraphMemory
   const GraphMemory* before = baseline_of(path, memory.graph);
   if (before == nullptr) {
     errors.push_back({ErrorCode::kBadBaseline, "the baseline " + flags_.baseline + " does not have this graph",
-                      "graphs are matched by file path and graph name; add this one with --update-baseline",
+                      "graphs are matched by file path and graph name; add this graph with --update-baseline",
                       where_of(path, memory, "")});
     return errors;
   }
@@ -359,8 +362,8 @@ Error MemoryGates::runs_out(ErrorCode code, const std::string& path, const Graph
   }
   return {code, std::move(message),
           other.out_of_memory.empty()
-              ? "with " + other.segments + " segments it fits: set expandable_segments in --alloc-conf"
-              : advice_hint(memory, device, "no recompute policy of `fxopt opt` makes it fit"),
+              ? "with " + other.segments + " segments the step fits: set expandable_segments in --alloc-conf"
+              : advice_hint(memory, device, "no recompute policy of `fxopt opt` makes the step fit"),
           where_of(path, memory, run.out_of_memory)};
 }
 
@@ -404,7 +407,7 @@ std::vector<Error> MemoryGates::check_budget(const std::string& path, const Grap
                         "the " + std::string(metric_name(metric)) + " peak of " + bytes_text(peak->bytes) + " on " +
                             device_name(device) + " is above the budget of " + bytes_text(limit.bytes),
                         (peak->node.empty() ? "" : "the peak is reached at this node; ") +
-                            advice_hint(memory, device, "no recompute policy of `fxopt opt` lowers it"),
+                            advice_hint(memory, device, "no recompute policy of `fxopt opt` lowers the peak"),
                         where_of(path, memory, peak->node)});
     }
   }
@@ -433,14 +436,15 @@ std::vector<Error> MemoryGates::check_growth(const std::string& path, const Grap
     if (!base.has_value()) {
       errors.push_back({ErrorCode::kBadBaseline,
                         "the baseline has no " + std::string(metric_name(metric)) + " peak for " + device_name(device),
-                        "replace it with --update-baseline", where_of(path, memory, "")});
+                        "replace the baseline with --update-baseline", where_of(path, memory, "")});
       continue;
     }
     if (base->cut) {
-      errors.push_back(
-          {ErrorCode::kBadBaseline,
-           "memory ran out when the baseline was made: its " + std::string(metric_name(metric)) + " peak is not usable",
-           "replace it with --update-baseline and more --device-memory", where_of(path, memory, "")});
+      errors.push_back({ErrorCode::kBadBaseline,
+                        "memory ran out when the baseline was made, so its " + std::string(metric_name(metric)) +
+                            " peak is not usable",
+                        "replace the baseline with --update-baseline and a larger --device-memory",
+                        where_of(path, memory, "")});
       continue;
     }
     if (peak->cut) {

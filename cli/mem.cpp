@@ -107,7 +107,7 @@ class Mem {
     if (!graphs.ok()) return console_.error(graphs.error());
     if (const size_t runs = graphs->size() > 1 ? linked_runs(*module) : 0; runs > 0) {
       console_.notes() << printable_line(shown_input(path)) << ": " << runs
-                       << " runs of its graphs form one step; --step measures them together\n";
+                       << " runs of its graphs form one step; --step measures these runs together\n";
     }
     measure_graphs(path, *module, *graphs, {}, file);
   }

@@ -9,7 +9,7 @@
 namespace fxopt {
 
 void declare_form_flags(Options options, FormFlags& flags) {
-  options.add("--markdown", flags.markdown, "write the report as Markdown, with --baseline also the growth")
+  options.add("--markdown", flags.markdown, "write the report as Markdown; with --baseline, it includes the growth")
       .type("FILE");
   options.add("--html", flags.html, "write the report as an HTML page with a timeline; several graphs can be overlaid")
       .type("FILE");

@@ -16,42 +16,43 @@ namespace fxopt {
 class Console;
 class Options;
 
-// Files with a memory report in other formats; empty: not wanted.
+// The files for a memory report in other formats. An empty path means that no file is wanted.
 struct FormFlags {
   std::string markdown, html, trace;
 
-  // The given options, each with its file. Error: kUsage for standard output, where the text report
-  // goes.
+  // Returns the given options and their files. Fails with kUsage if a file is standard output,
+  // because the text report goes to standard output.
   Result<std::vector<ExtraProduct>> products() const;
 };
 
 // Declares the options. `flags` must outlive the parsing.
 void declare_form_flags(Options options, FormFlags& flags);
 
-// Collects the reports of one call for those files.
+// Collects the reports of one call for the files of FormFlags.
 class MemoryForms {
  public:
-  // `head`: the fields of the envelope about the call as a whole.
+  // `head` holds the fields of the envelope that describe the call as a whole.
   MemoryForms(const FormFlags& flags, size_t top, nlohmann::ordered_json head);
 
-  // True if MemoryView::timelines is needed.
+  // True if MeasureOptions::timelines is needed.
   bool needs_timelines() const { return html_.has_value() || trace_.has_value(); }
 
   // The result of checking limits on a graph.
   struct Verdict {
     const GraphMemory* baseline = nullptr;
-    std::string limits;  // as given; empty: none
+    std::string limits;  // as given; empty if there are no limits
     std::vector<Error> broken;
   };
-  // `memory`: with every storage that is live at the peaks, if there is a baseline.
+  // Adds the report of a graph. If `verdict` has a baseline, `memory` must list every storage that
+  // is live at the peaks.
   void add(const std::string& file, const GraphMemory& memory, const Verdict& verdict);
 
-  // Adds an input without graphs, and the reasons: "FX1001 cannot open the file". The files list
-  // failures first.
+  // Adds an input that has no report, with reasons such as "FX1001 cannot open the file". The
+  // Markdown file lists failed inputs first.
   void add_failure(const std::string& file, const std::vector<std::string>& reasons);
 
-  // Writes the files, even after errors: an old file would pass for the report of this call. Errors
-  // go to the console.
+  // Writes the files, even after errors. Otherwise an old file could be mistaken for the report of
+  // this call. Reports errors to the console.
   void write(Console& console) const;
 
  private:

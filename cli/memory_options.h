@@ -20,7 +20,7 @@ namespace fxopt {
 class Console;
 class Options;
 
-// The options of every command that measures memory, as given.
+// The options that all commands that measure memory share, as given.
 struct MemoryFlags {
   size_t top = 20;
   size_t module_depth = 3;
@@ -37,10 +37,10 @@ struct MemoryFlags {
 
 // Declares the options. `flags` must outlive the parsing.
 void declare_memory_flags(Options options, MemoryFlags& flags);
-// Declares the options that affect the measurement, without those that affect lists.
+// Declares only the options that affect the measurement. Omits the options that affect lists.
 void declare_measure_flags(Options options, MemoryFlags& flags);
 
-// The warning for a graph that --device and --device-memory do not affect, and its remedy.
+// The warning for a graph on which --device and --device-memory have no effect, and the remedy.
 inline constexpr std::string_view kNoGpuTensors = "no tensor of this graph is on a GPU";
 inline constexpr std::string_view kNoGpuTensorsHint =
     "trace the step for cuda: fake tensors need no GPU, as scripts/README.md shows";
@@ -48,30 +48,35 @@ inline constexpr std::string_view kNoGpuTensorsHint =
 // The parsed options.
 class MemoryPlan {
  public:
-  // Errors: kBadOptionValue, kUsage, those of parse_allocator_config() and of
-  // load_device_profile().
+  // Parses the flags and loads the files that they name. Fails with kBadOptionValue or kUsage, or
+  // with the errors of parse_allocator_config(), load_device_profile(), read_file() and
+  // parse_measurement().
   static Result<MemoryPlan> make(const MemoryFlags& flags);
 
-  // The view of a module with its symbols bound. It refers to the plan. Errors: those of
-  // bind_symbols().
+  // Binds the symbols of a module and returns the view for measuring the module. The view refers to
+  // the plan. Fails with the errors of bind_symbols().
   Result<MemoryView> view(Module& module, const std::string& file) const;
 
-  // The settings that figures depend on, for a report: reports with equal settings can be compared.
+  // Returns the settings on which the figures of a report depend. Reports with equal settings can
+  // be compared.
   nlohmann::ordered_json json() const;
 
-  // True if the allocator uses expandable segments: gates check those peaks.
+  // True if the allocator uses expandable segments. Gates then check the peaks with expandable
+  // segments.
   bool expandable() const { return allocator_.expandable_segments; }
-  // True if --device or --device-memory gives the available memory.
+  // True if --device or --device-memory determines the available memory.
   bool knows_device_memory() const {
     return device_bytes_.has_value() || profile_->constant("device.memory").has_value();
   }
-  // The profile named by --device; without it, the known work of operators on any device.
+  // The profile that --device names. Without --device, it contains only the known work of
+  // operators.
   const DeviceProfile& profile() const { return *profile_; }
   const AllocatorConfig& allocator() const { return allocator_; }
-  // True if the caller asks for anything besides the ideal peak: a device, an allocator, a later
+  // True if the options ask for more than the ideal peak: for a device, an allocator or a later
   // step.
   bool wants_allocator() const;
-  // The target of the fit: "on h100", "in 16.00 GiB"; empty if it is not known.
+  // Returns the target of the fit, such as "on h100" or "in 16.00 GiB". Returns an empty text if no
+  // target is given.
   std::string target() const;
 
  private:
@@ -86,14 +91,15 @@ class MemoryPlan {
   std::optional<SteadyState> steady_;
 };
 
-// measure(), reported as a stage.
+// Calls measure() and reports the call as a stage.
 Footprint measure_logged(Console& console, const std::string& path, const Graph& graph, const MeasureOptions& options);
 
-// Warns of gaps in the figures of a graph: unknown sizes and hidden memory, a later step without
-// gradients.
+// Prints warnings about gaps in the figures of a graph. Examples are unknown sizes, unknown hidden
+// memory, and a later step without gradients.
 void warn_of_memory(Console& console, const std::string& path, const Footprint& footprint, const MemoryView& view);
 
-// "70GiB" as a number. Error: kBadOptionValue, with the name of the option.
+// Converts a size such as "70GiB" into bytes. Fails with kBadOptionValue and a message that names
+// the option.
 Result<int64_t> bytes_option(const std::string& option, const std::string& text);
 
 }  // namespace fxopt

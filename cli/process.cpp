@@ -127,7 +127,7 @@ Result<ProcessEnd> run_process(const std::vector<std::string>& words, std::chron
   if (failure == 0) return wait_for(child, timeout);
   return Error{ErrorCode::kUsage,
                "cannot run '" + words.front() + "': " + std::generic_category().message(failure),
-               "give a program that $PATH finds, or its path; a script needs to be executable",
+               "give the path of a program, or the name of a program in $PATH; a script must be executable",
                {}};
 }
 

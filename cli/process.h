@@ -8,7 +8,7 @@
 
 namespace fxopt {
 
-// The end of a command.
+// The way in which a command ended.
 struct ProcessEnd {
   enum class Kind : uint8_t { kExited, kSignalled, kTimedOut, kInterrupted };
   Kind kind = Kind::kExited;
@@ -16,20 +16,22 @@ struct ProcessEnd {
   bool operator==(const ProcessEnd&) const = default;
 };
 
-// "exit status 1", "signal 11", "timeout".
+// Returns text such as "exit status 1", "signal 11" or "timeout".
 std::string text_of(const ProcessEnd& end);
 
 enum class ProcessOutput : uint8_t { kDiscarded, kToStandardError };
 
-// Runs a command and waits for its end. `words` is the program, looked up in $PATH, and its
-// arguments; no shell is involved. Standard input is empty. The command runs in its own process
-// group. The whole group is killed after `timeout` (zero: never), or if an Interrupts reports a
-// request to end this process. Error: kUsage if the program cannot be run.
+// Runs a command without a shell and waits until it ends. `words` holds the program and its
+// arguments. The program is looked up in $PATH. Standard input is empty. The command runs in its
+// own process group. The whole group is killed after `timeout`, or when an Interrupts object
+// records a signal. A `timeout` of zero means no limit. Fails with kUsage if the program cannot be
+// run.
 Result<ProcessEnd> run_process(const std::vector<std::string>& words, std::chrono::seconds timeout,
                                ProcessOutput output);
 
-// While one exists, the first SIGINT, SIGTERM or SIGHUP does not end this process. It is recorded,
-// so that temporary files can be removed and results saved first. Only one may exist at a time.
+// While an Interrupts object exists, the first SIGINT, SIGTERM or SIGHUP does not end this process.
+// The object records the signal, so that the program can first remove temporary files and save
+// results. Only one such object may exist at a time.
 class Interrupts {
  public:
   Interrupts();
@@ -37,25 +39,25 @@ class Interrupts {
   Interrupts& operator=(const Interrupts&) = delete;
   ~Interrupts();  // restores the previous actions of the signals
 
-  // The received signal; 0 if none was received.
+  // Returns the received signal, or 0 if no signal was received.
   static int signal();
 };
 
-// A temporary folder in $TMPDIR or /tmp. It is removed with its content.
+// A temporary folder in $TMPDIR or /tmp. The destructor removes the folder and its content.
 class ScratchFolder {
  public:
   ScratchFolder(ScratchFolder&& other) noexcept;
   ScratchFolder& operator=(ScratchFolder&&) = delete;
   ~ScratchFolder();
 
-  // Error: kFileWrite.
+  // Makes the folder. Fails with kFileWrite if the folder cannot be made.
   static Result<ScratchFolder> make();
   const std::string& path() const { return path_; }
 
  private:
   explicit ScratchFolder(std::string path) : path_(std::move(path)) {}
 
-  std::string path_;  // empty: moved from
+  std::string path_;  // empty if the object was moved from
 };
 
 }  // namespace fxopt

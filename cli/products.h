@@ -12,7 +12,7 @@ namespace fxopt {
 
 class Console;
 
-// "pb", "fxg" or "json".
+// Returns "pb", "fxg" or "json".
 std::string_view format_name(Format format);
 
 // The path and format of one output graph.
@@ -26,39 +26,49 @@ struct FileFlags {
   std::vector<std::string> inputs;
   std::string output;  // -o; empty: standard output
   std::string format;  // --format; empty: by the extension
-  std::string report;  // --report: empty: none; "-": standard error; else a file
+  std::string report;  // --report: a file, or "-" for standard error; empty: no report
 };
 
-// The output path of each input's graph, checked before anything is read. One input goes to
-// `output`, or to standard output. An `output` that ends in '/' or is a folder takes files named
-// like the inputs, with their folders if names repeat (see distinct_names()), and with the
-// extension of `format` if one is given. The folder is created if it does not exist. Several inputs
-// need a folder, or /dev/null, which takes any number of graphs.
+// Returns the output path and format of each input's graph. Checks the paths and formats before any
+// input is read.
+// - The graph of a single input goes to `output`. If `output` is empty, the graph goes to standard
+//   output.
+// - If `output` ends in '/' or is a folder, each graph gets a file in this folder. The folder is
+//   created if it does not exist. The files have the names of the inputs: see distinct_names(). If
+//   `format` is given, the names get its extension.
+// - Several inputs need a folder or /dev/null. /dev/null takes any number of graphs.
 //
-// The format is `format`, else that of the extension; text for standard output, devices and pipes.
-// No product may overwrite another one or an input. Paths are compared as files (file_identity());
-// devices and pipes do not count as files. One exception: a graph may overwrite its own input.
+// If `format` is given, it is the format of every graph. Otherwise the extension of the output path
+// determines the format. Without `format`, standard output, devices and pipes get text.
 //
-// Errors: those of check_inputs(); kUsage (several inputs for one file, two products in one file, a
-// product over an input, the graph and the JSON envelope both on standard output, an input without
-// a name for its product), kUnknownFormat, kFileWrite.
+// No product may overwrite another product or an input, except that a graph may overwrite its own
+// input. Paths are compared as files: see file_identity(). Devices and pipes do not count as files.
+//
+// Fails with the errors of check_inputs(), with kUnknownFormat or kFileWrite, and with kUsage in
+// these cases:
+// - Several inputs share one output file.
+// - Two products share one file.
+// - A product would overwrite an input.
+// - The graph and the JSON envelope both go to standard output.
+// - An input has no name from which the name of its product can be made.
 Result<std::vector<Product>> plan_products(Console& console, const FileFlags& flags);
 
-// The paths of graphs of these names that get one file each: "step.pb" becomes "step.forward.pb",
-// "step.backward.pb".
+// Returns one product for each graph in `names`. Each graph then gets its own file. The path
+// "step.pb" becomes "step.forward.pb" and "step.backward.pb".
 std::vector<Product> split_product(const Product& product, const std::vector<std::string>& names);
 
 // An additional output file: its flag, such as --dot, and its path.
 using ExtraProduct = std::pair<std::string, std::string>;
 
-// Refuses additional output files that would overwrite an input, the JSON envelope or one another.
-// Error: kUsage.
+// Fails with kUsage if an additional output file would overwrite an input, the JSON envelope or
+// another additional output file. Fails with kFileWrite if a path is a folder, or if the folder of
+// a path does not exist.
 Status check_extra_products(Console& console, const std::vector<std::string>& inputs,
                             const std::vector<ExtraProduct>& products);
 Status check_extra_product(Console& console, const std::vector<std::string>& inputs, const std::string& flag,
                            const std::string& path);
 
-// Writes a module atomically. Prints the error and returns false if that fails.
+// Writes a module atomically. If writing fails, prints the error and returns false.
 bool save_product(Console& console, const Module& module, const Product& product);
 
 }  // namespace fxopt

@@ -62,7 +62,8 @@ std::vector<RankTrace> read_traces(Console& console, const RanksFlags& flags) {
   if (unsaid > 0 && flags.inputs.size() > 1) {
     console.warning("rank-by-place", {},
                     count_text(unsaid, "file") + " of " + std::to_string(flags.inputs.size()) +
-                        " without a recorded rank: ranks follow the order of the files, from 0");
+                        " without a recorded rank; a file without a rank gets its position among the files as rank, "
+                        "counted from 0");
   }
   std::sort(traces.begin(), traces.end(), [](const RankTrace& a, const RankTrace& b) { return a.rank < b.rank; });
   return traces;
@@ -116,11 +117,13 @@ void say_limits(Console& console, const std::vector<RankTrace>& traces, const Ra
     hidden += trace.hidden;
   }
   if (unknown > 0) {
-    console.warning("unlisted-groups", {},
-                    count_text(unknown, "call") + " not compared: the group is not listed or not known");
+    console.warning(
+        "unlisted-groups", {},
+        count_text(unknown, "call") + " not compared: the file does not list the group, or the group is unknown");
   }
   if (hidden > 0) {
-    console.warning("hidden-calls", {}, count_text(hidden, "call") + " not compared: in subgraphs that nodes run");
+    console.warning("hidden-calls", {},
+                    count_text(hidden, "call") + " not compared: subgraphs that nodes run are not examined");
   }
   std::set<int64_t> missing;
   for (const RankReport::Row& row : report.rows) missing.insert(row.missing.begin(), row.missing.end());

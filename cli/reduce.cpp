@@ -33,15 +33,15 @@ constexpr int kCannotRun = 126;  // exit status of shells for a program that doe
 constexpr int kNotFound = 127;
 
 constexpr std::string_view kFooter =
-    R"(COMMAND runs once for each smaller graph. Each {} in it is replaced by the path of the graph, a text
-file; without {}, the path is the last argument. Each {passes} is replaced by the pipeline. COMMAND is
-not read by a shell. To use a shell, quote its script:
+    R"(COMMAND runs once for each smaller graph. Each {} in COMMAND is replaced by the path of the graph, which
+is a text file. If COMMAND has no {}, the path becomes its last argument. Each {passes} is replaced by
+the pipeline. No shell reads COMMAND. To use a shell, quote its script:
 sh -c 'fxopt opt {} --passes "{passes}" | grep -q mm_1'
 
-A graph is interesting if COMMAND ends as it does for IN: with the same exit status, or by the same
-signal. --exit asks for another end. OUT is the smallest interesting graph found. It passes the
-verifier, as does every graph given to COMMAND, but need not compute the same as IN. With -v, standard
-error also shows the output of COMMAND.
+A graph is interesting if COMMAND ends for it as it ends for IN: with the same exit status, or by the
+same signal. With --exit, a graph is interesting if COMMAND ends in the given way. OUT is the smallest
+interesting graph that was found. OUT and all graphs given to COMMAND pass the verifier, but they need
+not compute the same as IN. With -v, standard error also shows the output of COMMAND.
 
   fxopt reduce bad.fxg -o small.fxg --passes cse,remat,dce --
       fxopt opt {} -o /dev/null --passes {passes} --no-reproducer)";
@@ -64,7 +64,7 @@ bool mentions(const std::vector<std::string>& words, std::string_view place) {
 Status check_flags(const ReduceFlags& flags) {
   const bool wants_passes = mentions(flags.command, kPassesPlace);
   if (wants_passes && !flags.passes.has_value()) {
-    return usage_error("COMMAND has {passes}, but no pipeline is given", "give it with --passes PIPELINE");
+    return usage_error("COMMAND has {passes}, but no pipeline is given", "give the pipeline with --passes PIPELINE");
   }
   if (!wants_passes && flags.passes.has_value()) {
     return usage_error("--passes gives a pipeline that COMMAND does not use",
@@ -195,8 +195,8 @@ class Reduce {
     wanted_ = *end;
     if (!flags_.exit.empty()) {
       if (end->kind == ProcessEnd::Kind::kInterrupted || is_wanted(flags_.exit, *end)) return ok_status();
-      return usage_error(ended + ", which is not interesting: --exit asks for " + wanted_text(flags_.exit),
-                         "check COMMAND with -v, which shows its output; the graph is given as text");
+      return usage_error(ended + ", but --exit asks for " + wanted_text(flags_.exit),
+                         "-v shows the output of COMMAND; COMMAND receives the graph as text");
     }
     if (end->kind == ProcessEnd::Kind::kTimedOut) {
       return usage_error("COMMAND does not end within " + std::to_string(flags_.timeout) + " s for '" +
@@ -205,14 +205,14 @@ class Reduce {
     }
     if (end->kind == ProcessEnd::Kind::kExited && end->number == 0) {
       console_.warning("passes-on-input", {},
-                       "COMMAND does not fail for IN, so graphs for which it exits with 0 are kept; --exit 0 confirms "
-                       "this");
+                       "COMMAND exits with 0 for IN, so graphs for which it exits with 0 are kept; give --exit 0 if "
+                       "this is intended");
     }
     const bool is_not_run =
         end->kind == ProcessEnd::Kind::kExited && (end->number == kCannotRun || end->number == kNotFound);
     if (!is_not_run) return ok_status();
     return usage_error(ended + ": a program that it runs cannot be found or started",
-                       "check COMMAND with -v, or give --exit " + std::to_string(end->number) + " if that is meant");
+                       "check COMMAND with -v, or give --exit " + std::to_string(end->number) + " if this is intended");
   }
 
   Result<ReduceReport> search() {
@@ -244,7 +244,8 @@ class Reduce {
                                                             : "max-runs";
     std::ostream& notes = console_.notes();
     notes << "reduced " << nodes_before_ << " nodes to " << report.nodes << " in " << command_.runs()
-          << " runs, interesting by " << (flags_.exit.empty() ? text_of(wanted_) : wanted_text(flags_.exit));
+          << " runs; for the reduced graph, COMMAND ends with "
+          << (flags_.exit.empty() ? text_of(wanted_) : wanted_text(flags_.exit));
     if (!stopped.empty()) notes << "; stopped early (" << stopped << "); a longer run may remove more";
     notes << '\n';
     if (best_.passes.has_value()) notes << "passes: " << printable_line(*best_.passes) << '\n';
@@ -294,7 +295,9 @@ CommandBody declare_reduce(Options options) {
   options.add("COMMAND", flags->command, "a command after '--' whose exit status decides whether a graph still fails")
       .type("COMMAND")
       .required();
-  options.add("-o,--output", flags->files.output, "output file, as text unless its name ends in .pb or .json")
+  options
+      .add("-o,--output", flags->files.output,
+           "output file: protobuf if its name ends in .pb, JSON if it ends in .json, text otherwise")
       .type("OUT");
   options.add("--passes", flags->passes, "pipeline to reduce with the graph; COMMAND takes it as {passes}")
       .type("PIPELINE");
@@ -302,7 +305,8 @@ CommandBody declare_reduce(Options options) {
       .add("--exit", flags->exit,
            "how COMMAND ends for a failing graph: a status, nonzero, signal or timeout (default: as for IN)")
       .type("STATUS");
-  options.add("--timeout", flags->timeout, "end a run of COMMAND after N seconds, 0: never (default: 60)").type("N");
+  options.add("--timeout", flags->timeout, "end a run of COMMAND after N seconds; 0 means never (default: 60)")
+      .type("N");
   options.add("--max-runs", flags->max_runs, "run COMMAND at most N times, and keep the smallest graph so far")
       .type("N");
   options.footer(std::string(kFooter));

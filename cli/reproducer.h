@@ -11,22 +11,24 @@ namespace fxopt {
 
 struct ReproducerFile {
   std::string path;
-  std::string passes;  // the pipeline that fails on it
+  std::string passes;  // the pipeline that fails on the file
 };
 
-// Writes a file that reproduces an internal error: the graph before step `failing` of the pipeline,
-// as text. Comments at the top give the version and the commands that run and reduce it. The graph
-// is rebuilt from the input's bytes by prepare() and the earlier steps, so a successful run has no
-// extra cost. If that also fails, the file holds the input itself with the whole pipeline. The name
-// depends on the content: fxopt-reproducer-<hash>.fxg in the current folder, else in $TMPDIR, else
-// in /tmp.
+// Writes a file that reproduces an internal error. The file holds the graph before step `failing`
+// of the pipeline, as text. Comments at the top give the version, the command that runs the graph,
+// and the command that reduces the graph. prepare() and the earlier steps rebuild the graph from
+// the input's bytes, so a successful run has no extra cost. If the rebuild fails, the file holds
+// the input itself with the whole pipeline. The file's name, fxopt-reproducer-<hash>.fxg, depends
+// on its content. The file goes to the first of these folders that can be written: the current
+// folder, $TMPDIR, /tmp.
 Result<ReproducerFile> write_reproducer(std::string_view input_bytes, const Pipeline& pipeline, size_t failing);
 
 enum class Reproducer : uint8_t { kWritten, kNone };
 
-// run_pipeline(), but an internal error (an InternalError, or a pass whose output fails the
-// verifier) becomes an error whose hint names the reproducer and the command that reduces it.
-// `input_bytes`: the bytes from which the module was read.
+// Calls run_pipeline(), and writes a reproducer if an internal error occurs. The hint of the
+// returned error names the reproducer and the command that reduces it. An internal error is an
+// InternalError, or a pass whose output fails the verifier or the prover. With Reproducer::kNone,
+// no file is written. `input_bytes` are the bytes from which the module was read.
 Result<RunReport> run_with_reproducer(Module& module, const Pipeline& pipeline, const RunOptions& options,
                                       PassContext& context, std::string_view input_bytes,
                                       Reproducer reproducer = Reproducer::kWritten);

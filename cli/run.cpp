@@ -60,7 +60,7 @@ class Run {
     if (!added_gradients.empty()) {
       return fail({ErrorCode::kUnsupportedGraph,
                    "the gradient %" + added_gradients.front() +
-                       " accumulates into that of an earlier run of the graph, which `fxopt run` does not support",
+                       " is added to the gradient of an earlier run of the graph, which `fxopt run` does not support",
                    "run one micro-batch; `fxopt mem --step` and --dry-run accept the whole step",
                    {}});
     }
@@ -149,17 +149,20 @@ Status check_plan_flags(const RunFlags& flags, const std::vector<Option>& of_run
 // Declares the options of a run and returns them.
 std::vector<Option> declare_step(Options& options, RunStepFlags& step) {
   return {
-      options.add("--inputs", step.inputs, "input tensors, by the name of the input or parameter; repeatable")
+      options.add("--inputs", step.inputs, "file of tensors, by input or parameter name; repeatable")
           .type("F.safetensors")
           .one_each(),
       options.add("--input", step.input, "one input: FILE.npy, FILE.safetensors:KEY, or a number; repeatable")
           .type("NAME=VALUE")
           .one_each(),
-      options.add("--state", step.state, "parameters and buffers, by their names in the model; never written")
+      options
+          .add("--state", step.state,
+               "file with parameters and buffers, each under its name in the model; fxopt never writes it")
           .type("F.safetensors"),
       options.add("--fill", step.fill, "values of inputs that are not given: random, ramp, zeros or ones").type("HOW"),
       options.add("--seed", step.seed, "seed of random draws and of --fill random (default: 0)").type("N"),
-      options.add("--draws", step.draws, "dropout masks by node, instead of draws by slot").type("F.safetensors"),
+      options.add("--draws", step.draws, "file with the dropout mask of each node, used instead of random draws")
+          .type("F.safetensors"),
       options.add("--save-draws", step.save_draws, "write the mask that each node drew").type("F.safetensors"),
       options.add("--output", step.output, "write the outputs, and the results named by --save").type("F.safetensors"),
       options.add("--save", step.save, "also write a node's results to --output; repeatable").type("NODE").one_each(),
@@ -167,9 +170,12 @@ std::vector<Option> declare_step(Options& options, RunStepFlags& step) {
           .type("F.safetensors"),
       options
           .add("--tolerance", step.tolerance,
-               "for --expect: bitwise, RTOL,ATOL, ulp:N, or auto, by distance from float64 (default)")
+               "for --expect: bitwise, RTOL,ATOL, ulp:N, or auto (default), which compares distances from float64 "
+               "results")
           .type("T"),
-      options.add("--repeat", step.repeat, "number of timed runs from the same inputs, compared bitwise (default: 1)")
+      options
+          .add("--repeat", step.repeat,
+               "number of timed runs from the same inputs; their outputs are compared bitwise (default: 1)")
           .type("N"),
       options.add("--warmup", step.warmup, "runs before the timed ones (default: 0; 1 if nodes are timed)").type("N"),
       options.add("--threads", step.target.threads, "number of threads (default: one per processor)").type("N"),
@@ -177,11 +183,10 @@ std::vector<Option> declare_step(Options& options, RunStepFlags& step) {
           .add("--memory", step.target.memory,
                "arena: planned offsets (default); allocator: the caching allocator; blocks: the system allocator")
           .type("HOW"),
-      options
-          .add("--alloc-conf", step.target.alloc_conf,
-               "settings of the caching allocator, in PYTORCH_ALLOC_CONF syntax")
+      options.add("--alloc-conf", step.target.alloc_conf, "settings of the caching allocator, as in PYTORCH_ALLOC_CONF")
           .type("TEXT"),
-      options.add("--device", step.target.device, "cpu (default), or cuda[:N]: a GPU, through a plugin").type("DEVICE"),
+      options.add("--device", step.target.device, "cpu (default), or cuda[:N] for a GPU, which needs a plugin")
+          .type("DEVICE"),
       options
           .add("--plugin", step.target.plugin,
                "plugin file (default: libfxopt_cuda.so in a folder of $FXOPT_PLUGIN_PATH, or beside fxopt)")
@@ -191,10 +196,11 @@ std::vector<Option> declare_step(Options& options, RunStepFlags& step) {
       options.add("--profile", step.profile, "device profile, such as h100, that predicts node times").type("NAME"),
       options.add("--write-measurement", step.write_measurement, "write node times, for --measurement of mem and diff")
           .type("F.json"),
-      options.add("--debug", step.target.debug, "memory: guards around storages, NaNs in free memory").type("WHAT"),
+      options.add("--debug", step.target.debug, "memory: put guards around storages, and NaNs into free memory")
+          .type("WHAT"),
       options
           .add("--isa", step.target.isa,
-               "base, avx2 or avx512; results are bitwise equal (default: $FXOPT_ISA, else the widest)")
+               "base, avx2 or avx512 (default: $FXOPT_ISA, else the widest); results are bitwise equal for all three")
           .type("ISA"),
   };
 }
@@ -207,7 +213,10 @@ CommandBody declare_run(Options options) {
   options.flag("--dry-run", flags->dry_run,
                "plan without running: print steps, bytes and the operators that fxopt cannot execute (exit 8)");
   options.flag("--print-plan", flags->print_plan, "print the plan with the offset of each storage, and run nothing");
-  options.add("--streams", flags->streams, "1 (default); on a GPU up to 8; with --dry-run 2, one for collectives")
+  options
+      .add("--streams", flags->streams,
+           "number of streams (default: 1). A run on a GPU takes up to 8. A plan takes up to 2; the second "
+           "stream is for collectives")
       .type("N");
   options
       .add("--symbol", flags->symbols, "a symbol's value: a number, min or max; repeatable (default: the file's hint)")

@@ -167,8 +167,8 @@ void RunComparison::print_uncompared(const std::vector<const NamedTensor*>& valu
   for (const SafetensorsTensor& tensor : expected.content.tensors()) tensors += names.count(tensor.name) == 0 ? 1 : 0;
   console_.result()["not_compared"] = {{"outputs", outputs}, {"tensors_of_file", tensors}};
   if (outputs == 0 && tensors == 0) return;
-  console_.product() << "  not compared: " << count_text(outputs, "output") << " that the file lacks, "
-                     << count_text(tensors, "tensor") << " of the file that the step lacks\n";
+  console_.product() << "  not compared: " << count_text(outputs, "output") << " missing in the file, "
+                     << count_text(tensors, "tensor") << " of the file missing in the step\n";
 }
 
 // If no value agrees, the two runs may have had different inputs or draws.
@@ -187,7 +187,8 @@ void RunComparison::print_made_up() {
 Status RunComparison::print_far_step() {
   const int64_t bytes = bytes_of_results(plan_, facts_.inputs.values());
   if (bytes > kMostKept) {
-    console_.product() << "  nodes are not compared with float64: their results are " << size_text(bytes) << '\n';
+    console_.product() << "  nodes are not compared with float64, because their results are too large: "
+                       << size_text(bytes) << '\n';
     return ok_status();
   }
   const Result<std::unique_ptr<Program>> wide = prepare_in_float64();

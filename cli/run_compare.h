@@ -21,18 +21,20 @@ namespace fxopt {
 
 class Console;
 
-// Implements --expect: compares the values of a run with those of a file. If they differ, finds the
-// steps that could explain it, and the first node far from its float64 result.
+// Implements --expect: compares the values of a run with the values in a file. If values differ,
+// finds the steps that could explain the differences. Then finds the first node whose result is far
+// from the float64 result of the same node.
 class RunComparison {
  public:
-  // All arguments outlive the object. `options` returns the options of another run of the step,
-  // with memory for the caller's storages. `program` has run.
+  // All arguments must outlive the object, and `program` must have run. `options` returns the
+  // options for another run of the step. The argument of `options` is the memory for the caller's
+  // storages.
   RunComparison(Console& console, const RunFacts& facts, RunTarget& target, Program& program,
                 std::function<ExecuteOptions(const std::vector<void*>&)> options);
 
-  // Compares `values`, which are outputs and results of steps, and prints the findings. Errors:
-  // kOutputsDiffer; kBadInput if the file has none of the values; those of the float64 runs. Runs
-  // the step up to three more times.
+  // Compares `values`, which are outputs and results of steps, and prints the findings. Runs the
+  // step up to three more times. Fails with kOutputsDiffer if values differ, and with kBadInput if
+  // the file has none of the values. Also fails with the errors of the float64 runs.
   Status compare(const std::vector<const NamedTensor*>& values, const SafetensorsFile& expected);
 
  private:
@@ -55,7 +57,7 @@ class RunComparison {
   std::function<ExecuteOptions(const std::vector<void*>&)> options_;
   Tolerance tolerance_;
   std::string lines_;  // text for values that differ
-  size_t shown_ = 0;   // count of differing values, including those beyond the printed lines
+  size_t shown_ = 0;   // number of differing values, including those that are not printed
   size_t misshapen_ = 0;
   std::unique_ptr<Plan> wide_plan_;
   std::optional<WidenedInputs> wide_inputs_;

@@ -18,31 +18,34 @@
 
 namespace fxopt {
 
-// The inputs of a run: files of tensors, values of inputs, dropout masks.
+// The inputs of a run: files of tensors, values of inputs, and dropout masks.
 class RunInputs {
  public:
-  // All arguments outlive the object.
+  // All arguments must outlive the object.
   RunInputs(const Module& module, const FxPlan& plan, const RunStepFlags& flags, const ScalarValues::SymbolOf& symbols)
       : module_(module), plan_(plan), flags_(flags), symbols_(symbols) {}
 
-  // Reads the inputs named by the flags and binds them to the step. Errors: those of reading the
-  // files, kBadOptionValue for --input, and those of StepInputs::bind().
+  // Reads the inputs that the flags name and binds them to the step. Errors:
+  // - kBadOptionValue for an invalid --input
+  // - kBadInput if a file has no tensor of a required name
+  // - the errors of reading the files, and of StepInputs::bind()
   Status bind();
 
   StepInputs& bound() const { return *inputs_; }
   const ScalarValues& values() const { return inputs_->values(); }
-  // Values of the module's symbols, as derived from inputs.
+  // The values of the module's symbols, derived from the inputs.
   SymbolValues symbols() const;
 
-  // A file of tensors, mapped once and valid as long as this object. Errors: those of reading the
-  // file.
+  // Opens a file of tensors. The file is mapped only once, and remains valid as long as this object
+  // exists. Fails with the errors of reading the file.
   Result<const SafetensorsFile*> open(const std::string& path);
 
-  // The used tensors of each --inputs and --state file: "3 of 12 tensors of batch.safetensors".
+  // The number of used tensors of each --inputs and --state file: "3 of 12 tensors of
+  // batch.safetensors".
   const std::vector<std::string>& used() const { return used_; }
 
   bool has_draws() const { return !drawn_.empty(); }
-  // The mask of --draws for a step; null if it has none.
+  // Returns the mask from --draws for a step, or null if the step has no mask.
   const void* drawn(uint32_t step) const;
 
  private:

@@ -108,8 +108,8 @@ std::optional<AllocatorComparison> compare_allocator(const Module& module, const
     const uint32_t place = is_predicted ? wanted.place : static_cast<uint32_t>(trace.schedule.size() - 1);
     found.first_difference =
         "%" + std::string(graph.name_of(trace.schedule[place])) + ": " +
-        (is_there ? event_text(events[first + i].action, events[first + i].bytes) : "no further event") + ", but " +
-        (is_predicted ? event_text(wanted.action, wanted.bytes) : "no further event") + " predicted";
+        (is_there ? event_text(events[first + i].action, events[first + i].bytes) : "no further event") + ", not " +
+        (is_predicted ? event_text(wanted.action, wanted.bytes) : "no further event") + " as predicted";
     break;
   }
   return found;

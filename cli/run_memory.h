@@ -13,17 +13,24 @@
 
 namespace fxopt {
 
-// Compares the caching allocator's events in a run with those predicted by `mem`.
+// The comparison of the caching allocator's events in a run with the events that `mem` predicts.
 struct AllocatorComparison {
-  int64_t predicted_allocated = 0, predicted_reserved = 0;  // peaks, bytes
-  size_t events = 0;                                        // equal events, from the first node on
-  std::string first_difference;  // "%mm_4: 512 bytes were allocated, 1024 predicted"; empty: none
+  int64_t predicted_allocated = 0, predicted_reserved = 0;  // predicted peaks in bytes
+  // Number of equal events, counted from the first node.
+  size_t events = 0;
+  // Text such as "%mm_4: 512 bytes allocated, but 1024 bytes allocated predicted". Empty if no
+  // event differs.
+  std::string first_difference;
 };
 
-// `events`: those of the run, from the first allocation on. `inputs`: the number of allocations for
-// inputs, which exist before the first node. `workspaces`: additional memory of kernels, by step of
-// the plan, unknown to `mem`. Returns nothing for a module of several graphs, which is not
-// predicted as one step here. As fast as replay_allocator().
+// Compares the events of a run with the prediction of `mem`.
+// - `events` are the events of the run, from the first allocation on.
+// - `inputs` is the number of allocations for inputs. They occur before the first node.
+// - `workspaces` is the additional memory of kernels, by step of the plan. `mem` does not predict
+//   this memory.
+//
+// Returns nothing if the module has several graphs, or if its graph does not use exactly one
+// device. Takes as long as replay_allocator().
 std::optional<AllocatorComparison> compare_allocator(const Module& module, const FxPlan& plan,
                                                      const SymbolValues& symbols,
                                                      const std::vector<int64_t>& workspaces,

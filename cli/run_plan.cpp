@@ -122,13 +122,13 @@ class PlanReport {
                        << "; nothing was run\n"
                        << "  kernels    " << coverage_text(coverage) << ": fxopt has kernels for "
                        << coverage_text(provided_by(coverage, KernelProvider::kOwn))
-                       << provided(", only PyTorch for ", KernelProvider::kPyTorch)
-                       << provided(", neither for ", KernelProvider::kNone) << '\n';
+                       << provided("; only PyTorch has kernels for ", KernelProvider::kPyTorch)
+                       << provided("; neither has kernels for ", KernelProvider::kNone) << '\n';
     const auto transfers = std::count_if(plan.steps, plan.steps + plan.num_steps,
                                          [](const FxStep& step) { return (step.flags & FX_STEP_TRANSFERS) != 0; });
     if (transfers > 0) {
       console_.product() << "  transfers  " << count_text(static_cast<size_t>(transfers), "step")
-                         << " between devices, or with operands of several\n";
+                         << " with storages on several devices\n";
     }
     console_.result()["transfers"] = transfers;
     if (plan.num_draws > 0) console_.product() << "  draws      " << plan.num_draws << '\n';

@@ -122,7 +122,7 @@ class OutcomeReport {
           << count_text(seconds.size(), "run") << ", equal bits";
     }
     if (!facts_.launch_seconds.empty()) {
-      out << ", by the GPU's events; launching took the CPU " << measured_time_text(median_of(facts_.launch_seconds));
+      out << ", by the GPU's events; CPU time of launching: " << measured_time_text(median_of(facts_.launch_seconds));
     }
     out << '\n';
     console_.result()["seconds"] = seconds;

@@ -26,30 +26,31 @@ struct RunFacts {
   const RunInputs& inputs;
   const RunTarget* target = nullptr;
   const Program* program = nullptr;
-  const DeviceProgram* on_device = nullptr;  // the same program, on a device
-  // of the timed runs: by the device's events, or the CPU's clock
+  // The same program if it runs on a device; otherwise null.
+  const DeviceProgram* on_device = nullptr;
+  // The seconds of the timed runs, measured with the device's events or with the CPU's clock.
   std::vector<double> seconds;
-  std::vector<double> launch_seconds;  // time of the CPU to launch them; empty on the CPU
+  std::vector<double> launch_seconds;  // the CPU's time to launch each run; empty on the CPU
   int64_t resident_bytes = 0;          // the process's largest resident size after the first run
 };
 
-// Prints outcome, devices, inputs, draws, time and memory, as text and as JSON in the result.
-// Errors: those of a device that cannot be read. O(elements of outputs).
+// Prints the outcome, devices, inputs, draws, time and memory as text, and adds the same facts as
+// JSON to the result. Fails if the device cannot be read. O(elements of outputs).
 Status report_run(Console& console, const RunFacts& facts);
 
-// Time and memory of a run that was interrupted.
+// Prints the time and memory of a run that was interrupted.
 void report_interrupted_run(Console& console, const RunFacts& facts, uint32_t whole_runs, double seconds);
 
-// The median: the middle of the sorted numbers, the upper of two middle ones. `numbers` is not
-// empty.
+// Returns the median: the middle of the sorted numbers, or the larger of the two middle numbers.
+// `numbers` must not be empty.
 double median_of(std::vector<double> numbers);
 
-// The process's largest resident size so far in bytes, as the system counts it for the current
-// address space. getrusage() would include the size before exec. 0 if the system does not report
-// it.
+// Returns the process's largest resident size so far, in bytes. The system counts this size for the
+// current address space. getrusage() is not used because it would include the size before exec.
+// Returns 0 if the system does not report the size.
 int64_t largest_resident_bytes();
 
-// "%.9g": a float32 in full.
+// Formats a number with "%.9g", which prints enough digits for any float32.
 std::string number_text(double number);
 
 }  // namespace fxopt

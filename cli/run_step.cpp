@@ -192,10 +192,10 @@ class StepExecution {
 
   Error other_bits() {
     const std::optional<uint32_t> step = program_->first_difference([&] { inputs_.bound().restore(); });
-    const std::string where =
-        step.has_value()
-            ? "; the first node is %" + std::string(text_at(plan_, plan_.nodes[plan_.steps[*step].node].name))
-            : std::string("; two more runs gave equal bits");
+    const std::string where = step.has_value()
+                                  ? "; the first node that differs is %" +
+                                        std::string(text_at(plan_, plan_.nodes[plan_.steps[*step].node].name))
+                                  : std::string("; two more runs gave equal bits");
     return {ErrorCode::kInternal,
             "two runs of the step gave different bits" + where,
             "this is a mistake in fxopt; please report it with this file",
@@ -317,9 +317,12 @@ Status check_step_flags(const RunStepFlags& flags) {
     return Status(Error{ErrorCode::kBadOptionValue, std::string(flag) + " needs " + other, "", {}});
   };
   if (flags.repeat == 0) return Error{ErrorCode::kBadOptionValue, "--repeat takes 1 or more, not 0", "", {}};
-  if (!flags.save.empty() && flags.output.empty()) return needs("--save", "--output, which it is written to");
-  if (!flags.profile.empty() && !flags.per_node) return needs("--profile", "--per-node, whose table it adds to");
-  if (flags.top.has_value() && !flags.per_node) return needs("--top", "--per-node, whose tables it limits");
+  if (!flags.save.empty() && flags.output.empty())
+    return needs("--save", "--output, because its results go into that file");
+  if (!flags.profile.empty() && !flags.per_node)
+    return needs("--profile", "--per-node, because it adds a column to that table");
+  if (flags.top.has_value() && !flags.per_node)
+    return needs("--top", "--per-node, because it limits the rows of those tables");
   return check_target_flags(flags.target);
 }
 

@@ -33,18 +33,18 @@ struct RunStepFlags {
   uint32_t repeat = 1;
   std::optional<uint64_t> warmup;
   bool per_node = false;
-  std::optional<uint64_t> top;    // --top: lines of each table of --per-node; nothing: 10
+  std::optional<uint64_t> top;    // --top: lines of each table of --per-node; absent: 10
   std::string profile;            // --profile: predicts node times
   std::string write_measurement;  // --write-measurement
   RunTargetFlags target;
 };
 
-// Errors: kBadOptionValue for an invalid value of a flag.
+// Fails with kBadOptionValue if a flag has an invalid value.
 Status check_step_flags(const RunStepFlags& flags);
 
-// Runs the step and prints the results: time, memory, outputs, and the comparison of --expect.
-// Errors go to the console. `check_guards` is called once inputs determine the symbols, and checks
-// that the graph was traced for these values.
+// Runs the step and prints time, memory, outputs, and the comparison of --expect. Reports errors to
+// the console. The inputs determine the values of the symbols. `check_guards` then checks that the
+// graph was traced for these values.
 void run_step(Console& console, const Module& module, const FxPlan& plan, const RunStepFlags& flags,
               const std::string& input, const ScalarValues::SymbolOf& symbols,
               const std::function<Status(const SymbolValues&)>& check_guards);

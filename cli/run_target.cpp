@@ -58,7 +58,8 @@ Status check_device_flags(const RunTargetFlags& flags) {
   if (flags.threads != 0) return refuse("--threads", "a GPU has threads of its own");
   if (!flags.isa.empty()) return refuse("--isa", "it chooses among the CPU's kernels");
   if (!flags.debug.empty()) return refuse("--debug memory", "guards are written and read by the CPU");
-  if (flags.memory == "blocks") return refuse("--memory blocks", "a GPU has no system allocator: use allocator");
+  if (flags.memory == "blocks")
+    return refuse("--memory blocks", "a GPU has no system allocator; use --memory allocator");
   if (flags.memory == "allocator" && flags.streams > 1)
     return refuse("--streams with --memory allocator", "its blocks are reused without waiting for other streams");
   return ok_status();

@@ -19,31 +19,32 @@ struct RunTargetFlags {
   std::string device = "cpu";    // or "cuda", "cuda:1"
   std::string plugin;            // --plugin
   uint32_t threads = 0;          // 0: one per processor
-  std::string isa;               // "": $FXOPT_ISA, else the widest
+  std::string isa;               // empty: $FXOPT_ISA if set, else the widest
   std::string memory = "arena";  // or "allocator", "blocks"
   std::string alloc_conf;        // for "allocator"
   std::string debug;             // "memory"
   uint32_t streams = 1;
 };
 
-// Errors: kBadOptionValue for a device that is not cpu, cuda or cuda:N.
+// Fails with kBadOptionValue if the device is not cpu, cuda or cuda:N.
 Status check_device_name(const std::string& device);
 
-// Errors: kBadOptionValue for an invalid value of a flag, kDeviceFailed for one that the device
-// does not support.
+// Fails with kBadOptionValue if a flag has an invalid value, and with kDeviceFailed if the device
+// does not support a flag.
 Status check_target_flags(const RunTargetFlags& flags);
 
 // The device of a step: the CPU, or a device of a plugin.
 class RunTarget {
  public:
-  // `flags` are checked and outlive it. Errors: those of open_plugin() and PluginDevice::open();
-  // kInternal if a thread flushes subnormal numbers to zero.
+  // Opens the device. `flags` must pass check_target_flags() and must outlive the object. Fails
+  // with kInternal if a thread flushes subnormal numbers to zero. Also fails with the errors of
+  // open_plugin() and PluginDevice::open().
   static Result<std::unique_ptr<RunTarget>> open(const RunTargetFlags& flags);
 
   bool is_device() const { return device_ != nullptr; }
-  // "the CPU", "cuda:0 (NVIDIA H100 80GB HBM3)".
+  // Returns "the CPU", or text such as "cuda:0 (NVIDIA H100 80GB HBM3)".
   std::string name() const;
-  // "avx512, 2 threads"; "sm_90, 1 stream".
+  // Returns text such as "avx512, 2 threads" or "sm_90, 1 stream".
   std::string how() const;
   const PluginDevice* device() const { return device_.get(); }
 
@@ -53,7 +54,8 @@ class RunTarget {
   Result<std::unique_ptr<Program>> prepare_on_host(const FxPlan& plan, const ScalarValues& values,
                                                    ExecuteOptions options) const;
   Status check_subnormals() const;
-  // The caching allocator's events in the last prepare() for a device; else empty.
+  // The caching allocator's events in the last prepare() for a device. Empty if no such call was
+  // made.
   const std::vector<AllocatorEvent>& allocator_events() const { return events_; }
   void add_to(nlohmann::ordered_json& result) const;
 

@@ -103,7 +103,7 @@ class TimeTables {
                        << measured_time_text(all.device) << " in total\n";
     unit_ = Unit::of(all.device);
     if (times_.profile != nullptr && !times_.is_launched)
-      console_.product() << "  the profile describes another device than the CPU, on which this ran\n";
+      console_.product() << "  the step ran on the CPU, but the profile describes another device\n";
     print("module", sorted(values(modules)), all.device);
     print("operator", sorted(values(operators)), all.device);
     print("node", sorted(nodes), all.device);
@@ -196,10 +196,11 @@ class TimeTables {
     }
     char text[32];
     std::snprintf(text, sizeof text, "%.2f", 1 + difference);
-    const std::string why = difference < 0 ? "the step runs slower than its nodes alone"
-                            : times_.is_launched
-                                ? "nodes that run alone wait for each other, and each has the time of its launch"
-                                : "nodes that run alone wait for each other";
+    const std::string why =
+        difference < 0 ? "the step takes longer than the sum of its nodes, each measured alone"
+        : times_.is_launched
+            ? "each node starts after the previous one has ended, and each node's time includes its launch"
+            : "nodes that run alone wait for each other";
     console_.product() << "  the sum is " << text << " times the step's " << measured_time_text(times_.step_seconds)
                        << ": " << why << '\n';
   }

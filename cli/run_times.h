@@ -14,30 +14,30 @@ namespace fxopt {
 
 class Console;
 
-// Times of a plan's steps, each run alone.
+// The times of a plan's steps. Each step was run and timed on its own.
 struct StepTimes {
   StepTimes(const Module& of_module, const FxPlan& of_plan) : module(of_module), plan(of_plan) {}
 
   const Module& module;
   const FxPlan& plan;
-  std::vector<FxStepTime> steps;  // medians, by step
+  std::vector<FxStepTime> steps;  // median times, by step
   double step_seconds = 0;        // time of the whole step in a normal run
-  uint32_t runs = 1;              // number of runs of the medians
+  uint32_t runs = 1;              // number of runs from which the medians are taken
   size_t shown = 10;              // rows of each table
   std::string device;             // "NVIDIA H100 80GB HBM3", "cpu"
   bool is_launched = false;       // the CPU launches steps on a device
   std::string method;             // "cuda events", "steady clock"
   SymbolValues symbols;
-  const DeviceProfile* profile = nullptr;  // for predictions; null: none
+  const DeviceProfile* profile = nullptr;  // for predicted times; null: no predictions
 };
 
-// Prints tables by module, by operator and of the slowest nodes, with measured and predicted times,
-// and whether the sum matches the step's time. Adds the same as JSON to the result, for every node.
-// O(steps log steps).
+// Prints a table by module, a table by operator and a table of the slowest nodes, with measured and
+// predicted times. Also reports whether the sum of the nodes' times matches the step's time. Adds
+// the times of every node and their sum as JSON to the result. O(steps log steps).
 void report_step_times(Console& console, const StepTimes& times);
 
-// Writes the times as a measurement for --measurement of mem and diff. A node that ran several
-// times has its mean. Errors: those of writing the file.
+// Writes the times as a measurement, which `mem` and `diff` read with --measurement. If a node ran
+// several times, its time is the mean. Fails with the errors of writing the file.
 Status write_step_times(const std::string& path, const StepTimes& times);
 
 }  // namespace fxopt

@@ -14,25 +14,26 @@ namespace fxopt {
 
 class Console;
 
-// The options that select a part of a file. Different options intersect; values of a repeated
-// --node are united.
+// The options that select a part of a file. A selected node must match every given option. If
+// --node is repeated, the node must match one of the values of --node.
 struct SelectionFlags {
-  std::string graph;               // empty: all
+  std::string graph;               // empty: all graphs
   std::vector<std::string> nodes;  // names, with or without '%'
-  std::optional<size_t> depth;     // edges around `nodes`; nothing: none
+  std::optional<size_t> depth;     // number of edges around `nodes`; absent: 0
   std::string phase;
   std::string module_prefix;
 
   bool has_any() const { return !nodes.empty() || !phase.empty() || !module_prefix.empty(); }
 };
 
-// Checks the options that can be checked before a file is read. Errors: kBadOptionValue (no such
-// phase), kUsage (--depth alone).
+// Checks the options that can be checked before a file is read. Fails with kBadOptionValue if the
+// phase does not exist, and with kUsage if --depth is given without --node.
 Status check_selection(const SelectionFlags& flags);
 
-// The graphs of the module that have selected nodes; every node of each if no option selects nodes.
-// A name that no graph has is an error (kUnknownNode, with a near match). An empty selection is a
-// warning. Both go to the console. O(nodes + edges) for each graph.
+// Returns the graphs of the module that have selected nodes, and the selected nodes of each graph.
+// If no option selects nodes, every node of each graph is selected. If a name does not exist,
+// reports kUnknownNode with a near match. If all names exist and no node is selected, prints a
+// warning. Errors and warnings go to the console. O(nodes + edges) for each graph.
 std::vector<Selection> select_nodes(Console& console, const Module& module, const SelectionFlags& flags,
                                     Validity validity, const std::string& file);
 

@@ -5,7 +5,7 @@
 
 namespace fxopt {
 
-// `text` as one word of bash, zsh or fish: between single quotes. O(length).
+// Returns `text` in single quotes, as one word of bash, zsh or fish. O(length).
 std::string shell_quoted(std::string_view text);
 
 }  // namespace fxopt

@@ -160,8 +160,8 @@ class Shower {
     }
     print_subgraphs(console_.product(), subgraphs, view);
     if (lowered_.done + lowered_.left > 0) {
-      console_.product() << "control_deps: " << lowered_.done << " counted as the calls they hide, " << lowered_.left
-                         << " left\n";
+      console_.product() << "control_deps: " << lowered_.done << " counted as the calls that they contain, "
+                         << lowered_.left << " not lowered\n";
     }
     result["control_deps"] = {{"lowered", lowered_.done}, {"left", lowered_.left}};
     result["graphs"] = std::move(list);
@@ -173,7 +173,7 @@ class Shower {
     if (nodes > kLargeDrawing) {
       console_.warning("large-drawing", here(),
                        count_text(nodes, "node") +
-                           " take Graphviz long to lay out; draw fewer with --node NAME --depth 3, --module "
+                           " take Graphviz a long time; draw fewer nodes with --node NAME --depth 3, --module "
                            "or --phase");
     }
     drawing_ = dot_text(selections, validity_);
@@ -262,9 +262,12 @@ void run_show(Console& console, const ShowFlags& flags) {
 void declare_selection(Options options, SelectionFlags& flags) {
   options.add("--node", flags.nodes, "print this node, its inputs and its users; repeatable").type("NAME").one_each();
   options.add("--depth", flags.depth, "with --node: all nodes up to N edges away, in schedule order").type("N");
-  options.add("--phase", flags.phase, "only nodes of this phase, as passes see it; several selection options intersect")
+  options
+      .add("--phase", flags.phase,
+           "only nodes of this phase, as passes see it; a node must match every selection option")
       .type("PHASE");
-  options.add("--module", flags.module_prefix, "only nodes at or below this module path").type("PREFIX");
+  options.add("--module", flags.module_prefix, "only nodes at or below this module path; '*' matches any characters")
+      .type("PREFIX");
   options.add("--graph", flags.graph, "only nodes of this graph").type("NAME");
 }
 
@@ -284,7 +287,8 @@ CommandBody declare_show(Options options) {
       .type("N");
   const Option dot = options
                          .flag("--dot{-}", flags->dot,
-                               "draw it as Graphviz text, for `| dot -Tsvg > x.svg`; to standard output, or to FILE")
+                               "write a drawing as Graphviz text to standard output or to FILE; `| dot -Tsvg > x.svg` "
+                               "converts it")
                          .type("FILE")
                          .excludes(summary);
   options
@@ -293,9 +297,9 @@ CommandBody declare_show(Options options) {
       .excludes(summary)
       .excludes(dot);
   const Option brief = options.flag("--brief", flags->is_brief,
-                                    "print a line for each node, 80 to 160 columns wide, as the terminal: name, type, "
-                                    "call, phase, tag, module, source line (default)");
-  options.flag("--full", flags->is_full, "print the text form with all fields, which other commands read")
+                                    "print a line for each node, as wide as the terminal (80 to 160 columns): name, "
+                                    "type, call, phase, tag, module, source line (default)");
+  options.flag("--full", flags->is_full, "print all fields, in the text form that other commands can read")
       .excludes(brief);
   return [flags](Console& console) { run_show(console, *flags); };
 }

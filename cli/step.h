@@ -15,36 +15,39 @@ class Console;
 
 // A step as one graph: see compose_step().
 struct ComposedStep {
-  std::unique_ptr<Module> module;  // contains the graph, and the step's original graphs
+  std::unique_ptr<Module> module;  // contains `graph` and the step's original graphs
   const Graph* graph = nullptr;
   std::vector<StepRunRow> runs;  // empty for a step of one graph
 };
 
-// Composes the step in a module of these files. Prints the reason and returns nothing if there is
-// none.
+// Composes the step in a module that was read from `inputs`. If the module has no step, prints the
+// reason and returns nothing.
 std::optional<ComposedStep> compose(Console& console, std::unique_ptr<Module> module,
                                     const std::vector<std::string>& inputs);
 
-// The number of runs if the graphs of a module pass values to each other as one step; else 0.
+// If the graphs of a module form one step by passing values to each other, returns the number of
+// runs. Otherwise returns 0.
 size_t linked_runs(const Module& module);
 
-// Loads files, each with a part of one step or the whole step, into one module, which is not yet
-// prepared. Prints errors and returns null if that fails. Every file is verified alone.
+// Loads files into one module. Each file has a part of one step, or the whole step. Every file is
+// verified on its own. The returned module is not prepared. If loading fails, prints the errors and
+// returns null.
 std::unique_ptr<Module> load_parts(Console& console, const std::vector<std::string>& inputs);
 
-// The same for files that were read and are valid: `parts`, at least one, of `inputs`.
+// Merges modules that were read from `inputs` and are valid. `parts` must have at least one module.
+// If merging fails, prints the error and returns null.
 std::unique_ptr<Module> merge_parts(Console& console, std::vector<std::unique_ptr<Module>> parts,
                                     const std::vector<std::string>& inputs);
 
-// prepare_input() and compose() of the result of load_parts() or merge_parts(); nothing after an
-// error.
+// Calls prepare_input() and compose() on the result of load_parts() or merge_parts(). Returns
+// nothing after an error.
 std::optional<ComposedStep> import_step(Console& console, std::unique_ptr<Module> module,
                                         const std::vector<std::string>& inputs);
 
-// "a.pb, b.pb": the name of several files in messages.
+// Returns the text that names several files in messages: "a.pb, b.pb".
 std::string shown_inputs(const std::vector<std::string>& inputs);
 
-// The help of --step.
+// The help text of --step.
 inline constexpr const char* kStepHelp =
     "treat the files, or the graphs of one file, as one step: forward, then backward (see `fxopt help steps`)";
 

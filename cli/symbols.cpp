@@ -52,7 +52,7 @@ Result<SymbolSetting> parse_setting(const std::string& text) {
     return bad_value(setting, " is negative, but symbols are sizes", kHowTo);
   }
   if (setting.low.has_value() && setting.high.has_value() && *setting.low > *setting.high) {
-    return bad_value(setting, " ends before it begins", "write the smaller end first, as in --symbol s0=2..64");
+    return bad_value(setting, " has its larger end first", "write the smaller end first, as in --symbol s0=2..64");
   }
   return setting;
 }
@@ -145,7 +145,8 @@ class SymbolBinder {
     const bool is_min = setting.kind == Kind::kMin;
     const std::string symbol(module_.text(name));
     if (!(is_min ? file.has_min() : file.has_max())) {
-      return bad_value(setting, ": the file gives '" + symbol + "' no " + (is_min ? "smallest" : "largest") + " value",
+      return bad_value(setting,
+                       ": for '" + symbol + "', the file records no " + (is_min ? "smallest" : "largest") + " value",
                        "give it a number, as in --symbol " + symbol + "=4096; a name overrides a pattern");
     }
     result_.values[name] = is_min ? file.min : file.max;

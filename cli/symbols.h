@@ -13,39 +13,43 @@
 
 namespace fxopt {
 
-// One --symbol NAME=VALUE, where NAME may have '*' for any characters.
+// One option --symbol NAME=VALUE. A '*' in NAME matches any characters.
 struct SymbolSetting {
   enum class Kind : uint8_t {
     kValue,
     kMin,    // the smallest value of the file's range
-    kMax,    // the largest
-    kRange,  // LOW..HIGH: narrower than the file's
+    kMax,    // the largest value of the file's range
+    kRange,  // LOW..HIGH, within the file's range
   };
   std::string text;  // as given
   std::string name;
   Kind kind = Kind::kValue;
-  // For kRange, absent: as in the file. For kValue both are the value.
+  // The ends of a kRange. If an end is absent, the end of the file's range applies. For kValue,
+  // both ends are the value.
   std::optional<int64_t> low, high;
 };
 
-// Errors: kBadOptionValue; kUsage for a name that is given twice.
+// Parses the values of --symbol. Fails with kBadOptionValue if a value is invalid, and with kUsage
+// if a name is given twice.
 Result<std::vector<SymbolSetting>> parse_symbol_settings(const std::vector<std::string>& texts);
 
 struct BoundSymbols {
   SymbolValues values;
-  // A symbol with a range has no value above if its hint is within the range, else the nearest end
-  // of the range.
+  // The ranges from kRange settings. If the hint of one of these symbols is outside of the symbol's
+  // range, `values` holds the nearest end of the range. Otherwise `values` does not hold the
+  // symbol.
   SymbolRanges ranges;
 };
 
 // Applies the settings to the module's symbols. A name overrides a pattern, and a later pattern
-// overrides an earlier one. Errors: kUnknownNode if no symbol matches, except for a pattern if the
-// module has no symbols; kBadOptionValue for a value outside of a symbol's range, and for an end
-// that the range does not have. O(symbols * settings).
+// overrides an earlier one. Fails with kUnknownNode if a setting matches no symbol. However, if the
+// module has no symbols, a pattern may match nothing. Fails with kBadOptionValue if a value is
+// outside of a symbol's range. Also fails with kBadOptionValue if `min` or `max` names an end that
+// the range does not have. O(symbols * settings).
 Result<BoundSymbols> bind_symbols(const std::vector<SymbolSetting>& settings, const Module& module,
                                   const std::string& file);
 
-// By name: a number, or the text of any other setting.
+// Returns the settings by name. A kValue becomes a number. Any other setting becomes its text.
 nlohmann::ordered_json symbol_settings_json(const std::vector<SymbolSetting>& settings);
 
 }  // namespace fxopt

@@ -71,7 +71,8 @@ void warn_without_backward(Console& console, const std::string& shown, const std
     where.graph = each.graph;
     console.warning(
         kNoBackward, where,
-        "no backward node, so recompute tags and marks cannot be judged: pass the backward graph with --step");
+        "the graph has no backward node, so recompute tags and marks cannot be judged; add the file of the backward "
+        "graph, with --step");
   }
 }
 
@@ -110,9 +111,9 @@ CommandBody declare_tags(Options options) {
   options.flag("--step", flags->step, kStepHelp);
   options.add("--top", flags->top, "print at most N rows; identical layers share a row (default: 32)").type("N");
   options.flag("--strict-tags", flags->strict,
-               "exit with 4 if a tag is ignored, dropped or conflicting, a MUST_RECOMPUTE is overridden, a mark "
-               "(ap_must_save) "
-               "is lost, or the step has recompute tags but no backward; tags written by a policy are not checked");
+               "exit with 4 in any of these cases: a tag is ignored, dropped or conflicting; a MUST_RECOMPUTE is "
+               "overridden; a mark (ap_must_save) is lost; the step has recompute tags but no backward. Tags written "
+               "by a policy are not checked");
   return [flags](Console& console) {
     console.result()["files"] = nlohmann::ordered_json::array();
     const Status inputs = check_inputs(flags->inputs);

@@ -15,7 +15,7 @@ struct Topic {
   std::string text() const;  // for a terminal
 };
 
-// A section of the topic warnings.
+// A section of the topic "warnings".
 struct WarningText {
   std::string_view code;  // "no-layers"
   std::string_view page;  // Markdown
@@ -23,12 +23,13 @@ struct WarningText {
   std::string text() const;  // for a terminal
 };
 
-// Sorted by code.
+// Returns all sections, sorted by code.
 const std::vector<WarningText>& warning_table();
-// Null if no warning has this code.
+// Returns the section for a code, or null if no warning has this code.
 const WarningText* find_warning(std::string_view code);
 
-// Sorted by name. Commands, passes and error codes are topics too, from their own tables.
+// Returns the pages of cli/topics, sorted by name. `fxopt help` also explains commands, passes and
+// error codes, which have their own tables.
 const std::vector<Topic>& topics();
 
 }  // namespace fxopt

@@ -7,11 +7,11 @@
 
 namespace fxopt {
 
-// The help of a command, or of fxopt itself with its commands if `name` is empty. CLI11's own
-// layout is not used, because it changes between versions.
+// Returns the help of a command. If `name` is empty, returns the help of fxopt itself, which lists
+// the commands. CLI11's own layout changes between versions, so CLI11's layout is not used.
 std::string usage_text(const CommandLine& line, std::string_view name = "");
 
-// "-o, --output OUT", "--json[=FILE]", "IN...".
+// Returns an option as help shows it: "-o, --output OUT", "--json[=FILE]", "IN...".
 std::string option_text(const OptionInfo& option);
 
 }  // namespace fxopt

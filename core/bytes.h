@@ -7,38 +7,39 @@
 
 namespace fxopt {
 
-// Returns RFC 4648 base64 with padding.
+// Encodes bytes as base64 (RFC 4648) with padding.
 std::string to_base64(std::string_view bytes);
 
-// The inverse. Returns nullopt if `text` is not canonical base64.
+// Decodes base64, as the inverse of to_base64(). Returns nullopt if `text` is not canonical base64.
 std::optional<std::string> from_base64(std::string_view text);
 
-// Returns `text` as a double-quoted literal: \" \\ \n \t \r, \xNN for other control bytes and for
-// bytes that are not valid UTF-8.
+// Returns `text` as a double-quoted literal. The literal has the escapes \" \\ \n \t \r. Other
+// control bytes, and bytes that are not valid UTF-8, become \xNN.
 std::string quote(std::string_view text);
 
-// Returns `text` with control characters and bytes that are not UTF-8 escaped as quote() does.
-// Names and paths come from files, which must not control a terminal. printable_line() escapes line
-// feeds, printable_lines() keeps them. O(length).
+// Returns `text` with the escapes of quote() for control characters and for bytes that are not
+// UTF-8. Names and paths come from files, and a file must not control a terminal. printable_line()
+// escapes line feeds, and printable_lines() keeps them. O(length).
 std::string printable_line(std::string_view text);
 std::string printable_lines(std::string_view text);
 
-// The inverse of quote(), from quotation mark to quotation mark. Returns nullopt if `literal` is
-// not such a literal. Bytes that quote() would escape are also accepted unescaped, except line
-// feeds and quotation marks.
+// Decodes a literal, as the inverse of quote(). `literal` includes both quotation marks. Returns
+// nullopt if `literal` is malformed. Bytes that quote() would escape are accepted without an
+// escape, except line feeds and quotation marks.
 std::optional<std::string> unquote(std::string_view literal);
 
-// True for well-formed UTF-8 (no overlong forms, no surrogates, at most U+10FFFF).
+// Returns true if `text` is well-formed UTF-8: no overlong forms, no surrogates, at most U+10FFFF.
 bool is_utf8(std::string_view text);
 
-// Returns the length in bytes (1 to 4) of the well-formed UTF-8 character at the beginning of
-// `text`, or 0.
+// Returns the length in bytes, 1 to 4, of the UTF-8 character at the beginning of `text`. Returns 0
+// if `text` does not begin with a well-formed character.
 size_t utf8_length(std::string_view text);
 
-// Returns 0 to 15, or -1 for any other character.
+// Returns the value of a hexadecimal digit, 0 to 15. Returns -1 for any other character.
 int hex_digit(char c);
 
-// Returns "1.50 GiB", "512 B": binary units with two decimals from 1 KiB on.
+// Formats a size in binary units, such as "1.50 GiB" or "512 B". Sizes from 1 KiB on have two
+// decimals.
 std::string human_bytes(double bytes);
 
 }  // namespace fxopt

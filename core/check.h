@@ -5,8 +5,8 @@
 
 namespace fxopt {
 
-// A bug in fxopt itself. Thrown by FXOPT_CHECK, caught only by cli, which writes a reproducer and
-// exits 1.
+// Reports a bug in fxopt itself. FXOPT_CHECK throws this exception. Only cli catches this
+// exception. cli writes a reproducer and exits with code 1.
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
@@ -17,7 +17,7 @@ class InternalError : public std::logic_error {
 
 }  // namespace fxopt
 
-// Enabled in every build. `message` is evaluated only on failure.
+// The check is enabled in every build. `message` is evaluated only on failure.
 #define FXOPT_CHECK(condition, message)                               \
   do {                                                                \
     if (!(condition)) [[unlikely]] {                                  \

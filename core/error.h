@@ -7,7 +7,8 @@
 
 namespace fxopt {
 
-// The exit codes of fxopt: part of its contract, documented by `fxopt help exit-codes`.
+// The exit codes of fxopt. They are part of fxopt's contract. `fxopt help exit-codes` documents
+// them.
 enum class ExitCode : int {
   kDone = 0,
   kBug = 1,
@@ -22,8 +23,8 @@ enum class ExitCode : int {
   kFile = 10,
 };
 
-// Stable error codes, printed as FX and four digits. The first two digits are the family, which
-// fixes the exit code.
+// Stable error codes, printed as FX and four digits. The first two digits are the code's family,
+// which determines the exit code.
 enum class ErrorCode : uint16_t {
   kInternal = 101,
 
@@ -41,26 +42,26 @@ enum class ErrorCode : uint16_t {
   kAllocatorValue = 212,
   kUnknownDevice = 213,  // --device
 
-  kNotAFile = 301,      // magic missing: not an fxopt file
-  kVersion = 302,       // schema version this build does not read
-  kHashMismatch = 303,  // bytes were damaged
+  kNotAFile = 301,      // the magic is missing, so this is not an fxopt file
+  kVersion = 302,       // a schema version that this build does not read
+  kHashMismatch = 303,  // the bytes were damaged
   kMalformed = 304,     // protobuf or JSON that does not parse
   kTruncated = 305,
-  kSyntax = 306,        // text form
+  kSyntax = 306,        // a syntax error in the text form
   kBadReference = 307,  // an index or name without a definition
   kDuplicateName = 308,
-  kLimit = 309,  // a count, depth or size above the reader's limit
+  kLimit = 309,  // a count, depth or size exceeds the reader's limit
   kBadExpression = 310,
   kBadValue = 311,  // a field with an illegal value
   kCountMismatch = 312,
   kBadCompression = 313,
   kBadProfile = 314,   // a device profile
   kBadBaseline = 315,  // --baseline
-  kBadStep = 316,      // files or graphs that do not make one step
+  kBadStep = 316,      // files or graphs that do not form one step
   kBadMeasurement = 317,
   kBadInput = 318,  // fxopt run: a tensor that does not match the step's input
 
-  kVerifyStructure = 401,  // the verifier's groups, see ir/check/verify.h
+  kVerifyStructure = 401,  // groups of the verifier's rules, see ir/check/verify.h
   kVerifyOrder = 402,
   kVerifyValue = 403,
   kVerifyAlias = 404,
@@ -71,8 +72,8 @@ enum class ErrorCode : uint16_t {
   kTagUnrepeatable = 411,  // rule 3 of the tag list
   kPhaseConflict = 412,    // a forward-marked node depends on a tangent
   kWarning = 413,          // --werror
-  kNotEquivalent = 420,    // the graph computes something else than the input graph
-  kNotProved = 421,        // a fact is missing that would decide
+  kNotEquivalent = 420,    // the output graph differs from the input graph in its results
+  kNotProved = 421,        // the proof needs a fact that is missing
   kOutputsDiffer = 430,    // fxopt run --expect
 
   kBudgetExceeded = 501,
@@ -94,25 +95,25 @@ enum class ErrorCode : uint16_t {
   kFileTooLarge = 1004,
 };
 
-// The place of an error or a diagnostic. Every part may be empty. Line and column count from 1; 0:
-// unknown.
+// The place of an error or a diagnostic. Every member may be empty. `line` and `column` count from
+// 1, and 0 means that the number is unknown.
 struct Where {
   std::string file;
   uint64_t line = 0;
   uint64_t column = 0;
-  uint64_t byte = 0;  // offset in the file, for binary forms
+  uint64_t byte = 0;  // offset in the file, for the binary form
   bool has_byte = false;
   std::string graph;
   std::string node;
   std::string field;  // path of the field inside the node: "args[1].list[0]"
   std::string module_path;
   std::string source;   // "model.py:123" as the tracer recorded it
-  std::string excerpt;  // the offending line of a text, with a caret line under it
+  std::string excerpt;  // the faulty line of a text, with a caret line under it
 };
 
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
-  std::string message;  // the fault and its reason: lower case, no full stop
+  std::string message;  // the fault and its reason, in lower case and without a full stop
   std::string hint;     // the remedy; may be empty
   Where where;
 };
@@ -124,33 +125,35 @@ struct ErrorInfo {
   std::string explanation;  // printed by `fxopt help FX0306`
 };
 
-// All codes, sorted by number, from core/errors.md: the table that `fxopt help` prints and the
-// tests walk.
+// Returns all codes of core/errors.md, sorted by number. `fxopt help` prints this table, and the
+// tests check it.
 const std::vector<ErrorInfo>& error_table();
 
-// Returns the row of `code`. Every enumerator has one.
+// Returns the row of `code`. Every enumerator has a row.
 const ErrorInfo& error_info(ErrorCode code);
 
-// Returns "FX0306".
+// Returns the code as text, such as "FX0306".
 std::string code_name(ErrorCode code);
 
-// Returns the code written as "FX0306", "fx306" or "306", or nullptr if it does not exist.
+// Returns the row of the code that `name` spells as "FX0306", "fx306" or "306". Returns nullptr if
+// the code does not exist.
 const ErrorInfo* find_error_info(std::string_view name);
 
-// Formats an error for people, without a final line feed: "file:line:col: error[FX0306]: message".
-// Then, each on an indented line if present: graph, node and field, module path, source, the
-// excerpt, and "hint: ...". Control characters are escaped, because much of this text comes from
-// files.
+// Formats an error for people, without a final line feed. The first line is "file:line:col:
+// error[FX0306]: message". An indented line follows for each part that is present: graph, node and
+// field, module path, source, excerpt, "hint: ...". Control characters are escaped, because much of
+// this text comes from files.
 std::string format_error(const Error& error);
 
-// Returns the candidate closest to `name` by edit distance (insertions, deletions, replacements,
-// swaps of neighbours; case is ignored), if it is close enough to be a slip: at most a quarter of
-// the longer length, rounded up. Otherwise returns the first candidate that begins with `name`, if
-// `name` has three characters or more. Returns an empty view if neither exists, and for names of
-// one character or of more than 256. The earlier candidate wins a tie. O(candidates * length^2).
+// Returns the candidate closest to `name` by edit distance. An edit is an insertion, a deletion, a
+// replacement, or a swap of neighbours. Upper and lower case are equal. The distance must be at
+// most a quarter of the longer length, rounded up. If no candidate is that close, returns the first
+// candidate that begins with `name`. This second rule requires a `name` of at least three
+// characters. Otherwise returns an empty view. The result is always empty if `name` has fewer than
+// 2 or more than 256 characters. In a tie, the earlier candidate wins. O(candidates * length^2).
 std::string_view closest_name(std::string_view name, const std::vector<std::string_view>& candidates);
-// Returns "did you mean 'x'?" for closest_name(), or `otherwise` if it is empty. Names may come
-// from a file: the text is escaped when it is printed.
+// Returns "did you mean 'x'?" if closest_name() finds a candidate x. Otherwise returns `otherwise`.
+// Names may come from a file, so the text is escaped when it is printed.
 std::string suggestion(std::string_view name, const std::vector<std::string_view>& candidates,
                        std::string_view otherwise = "");
 

@@ -22,7 +22,7 @@ constexpr size_t kDigits = 4;
 
 ExitCode exit_of_family(int64_t code) {
   const int64_t family = code / 100;
-  FXOPT_CHECK(family >= 1 && family <= 10, "error code outside of the families");
+  FXOPT_CHECK(family >= 1 && family <= 10, "the error code belongs to no family");
   return static_cast<ExitCode>(family);
 }
 

@@ -38,7 +38,7 @@ std::string shown_path(const std::string& path, std::string_view stream) {
 
 Error too_large(const std::string& file, uint64_t max_bytes) {
   return make_file_error(ErrorCode::kFileTooLarge, file,
-                         "has more than " + std::to_string(max_bytes) + " bytes, the limit",
+                         "is larger than the limit of " + std::to_string(max_bytes) + " bytes",
                          "check that this is the file you meant");
 }
 

@@ -28,8 +28,8 @@ class Id {
   uint32_t value_ = kNone;
 };
 
-// A side table: one T for each id. Reading beyond the end gives the default; writing grows the
-// table. O(1) amortised.
+// A side table: one T for each id. Reading beyond the end returns the default. Writing beyond the
+// end grows the table. O(1) amortised.
 template <class IdType, class T>
 class IdMap {
  public:
@@ -41,10 +41,10 @@ class IdMap {
   typename std::vector<T>::const_reference get(IdType id) const {
     return id.index() < items_.size() ? items_[id.index()] : fill_;
   }
-  // The reference is valid until the table grows: in `map[a] = map[b]`, copy the right side first.
+  // The reference is valid until the table grows. In `map[a] = map[b]`, copy the right side first.
   typename std::vector<T>::reference operator[](IdType id) {
     if (id.index() >= items_.size()) {
-      FXOPT_CHECK(id.is_valid(), "side table written at an invalid id");
+      FXOPT_CHECK(id.is_valid(), "an invalid id is used to write into a side table");
       items_.resize(id.index() + 1, fill_);
     }
     return items_[id.index()];

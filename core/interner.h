@@ -14,9 +14,9 @@ namespace fxopt {
 struct StringTag;
 using StringId = Id<StringTag>;
 
-// Stores each string once. Ids are dense, in order of first use; id 0 is the empty string. Views
-// stay valid for the interner's lifetime. A copy has the same ids. Assignment is deleted: the index
-// refers to the interner's own strings.
+// Stores each string once. Ids are dense and follow the order of first use. Id 0 is the empty
+// string. Views stay valid for the interner's lifetime. A copy has the same ids. Assignment is
+// deleted, because the index refers to the interner's own strings.
 class Interner {
  public:
   Interner() : index_(0, Hash{&strings_}, Equal{&strings_}) { intern(""); }
@@ -25,7 +25,7 @@ class Interner {
   }
   Interner& operator=(const Interner&) = delete;
 
-  // O(length) expected.
+  // Returns the id of `text`, and stores `text` if it is new. O(length) expected.
   StringId intern(std::string_view text) {
     const size_t hash = hash_bytes(text);
     const Index::const_iterator found = index_.find(text, hash);
@@ -36,7 +36,7 @@ class Interner {
     return id;
   }
 
-  // Returns the id of a string already interned, otherwise an invalid id.
+  // Returns the id of `text`, or an invalid id if `text` is not stored.
   StringId find(std::string_view text) const {
     const Index::const_iterator found = index_.find(text, hash_bytes(text));
     return found == index_.end() ? StringId() : *found;

@@ -6,23 +6,24 @@
 
 namespace fxopt {
 
-// From least to most verbose.
+// The levels, from least to most verbose.
 enum class LogLevel { kWarning, kInfo };
 
-// Prints lines for people to one stream, which must outlive the log. For cli and runtime; ir and
-// passes return their messages. Not thread-safe, because the stream is not.
+// Prints lines for people to one stream, which must outlive the log. Only cli and runtime use a
+// log. ir and passes return their messages instead. The log is not thread-safe, because the stream
+// is not thread-safe.
 class Log {
  public:
-  explicit Log(std::ostream& stream);  // at kWarning
+  explicit Log(std::ostream& stream);  // the initial level is kWarning
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
   ~Log();
 
-  // Lines above `level` are dropped.
+  // Drops all lines that are more verbose than `level`.
   void set_level(LogLevel level);
   bool has(LogLevel level) const;
 
-  // Writes the text unchanged, and a line feed.
+  // Writes the text unchanged, and then a line feed.
   void line(LogLevel level, std::string_view text);
 
  private:

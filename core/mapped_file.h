@@ -8,14 +8,15 @@
 
 namespace fxopt {
 
-// A regular file as memory: the system reads a page when it is first used. Read-only and private.
-// The mapping stays valid if the file is renamed, deleted or replaced by write_file. If another
-// process truncates the file in place, the next use of a lost page ends this process with SIGBUS.
+// A regular file that is mapped into memory. The system reads a page when the page is first used.
+// The mapping is read-only and private. The mapping stays valid if the file is renamed, deleted or
+// replaced by write_file. If another process truncates the file in place, the next use of a lost
+// page ends this process with SIGBUS.
 class MappedFile {
  public:
-  // Maps all of `path`. Does not decompress; "-" is a file name. Errors: kFileOpen, kFileRead (also
-  // for folders, pipes and devices, which cannot be mapped), kFileTooLarge (no address space).
-  // O(1).
+  // Maps the whole file `path`. Does not decompress the file. Treats "-" as a file name. Fails with
+  // kFileOpen or kFileRead. Folders, pipes and devices cannot be mapped, so they are a kFileRead
+  // error. Fails with kFileTooLarge if the address space has no room. O(1).
   static Result<MappedFile> open(const std::string& path);
 
   MappedFile(MappedFile&& other) noexcept;
@@ -24,7 +25,8 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
   ~MappedFile();
 
-  // Page-aligned. Empty for an empty file. The address survives a move of the object.
+  // Returns the content of the file. The address is page-aligned and stays the same if the object
+  // is moved. The span is empty for an empty file.
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:

@@ -10,7 +10,7 @@
 
 namespace fxopt {
 
-// One arc of a network. A capacity of kNoLimit is never cut.
+// One arc of a network. An arc of capacity kNoLimit is never cut.
 struct Arc {
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
@@ -20,21 +20,22 @@ struct Arc {
 };
 
 struct MinCut {
-  std::optional<int64_t> value;  // nullopt: a path of unlimited arcs leads from source to sink
-  // Among the minimal cuts, the one nearest to the sink: the vertices that can still reach the sink
-  // when the flow is maximal. Thus the cut does not depend on how the flow was found. Empty without
-  // a value.
+  std::optional<int64_t> value;  // nullopt if a path of unlimited arcs leads from source to sink
+  // True for each vertex that can still reach the sink when the flow is maximal. These vertices
+  // form the minimal cut nearest to the sink. Therefore the cut does not depend on how the flow was
+  // found. Empty if `value` is nullopt.
   std::vector<bool> is_sink_side;
-  std::vector<uint32_t> unlimited_path;  // without a value: vertices from source to sink
+  // The vertices of a path of unlimited arcs, from source to sink. Empty if `value` is present.
+  std::vector<uint32_t> unlimited_path;
 };
 
 // Finds the smallest sum of capacities that separates the sink from the source. Capacities are 0 or
-// more; parallel arcs add up. The maximal flow comes from Boost.Graph's implementation of Boykov
-// and Kolmogorov's algorithm.
+// more. The capacities of parallel arcs are added. The maximal flow comes from the algorithm of
+// Boykov and Kolmogorov, as implemented in Boost.Graph.
 //
-// Errors: kLimit if the sum of limited capacities is 2^61 or more, or if there are 2^31 arcs or
-// more. O(arcs * vertices^2 * value) at worst. Near-linear if paths from source to sink are short,
-// as between forward and backward of a training step.
+// Fails with kLimit if the sum of limited capacities is 2^61 or more, or if there are 2^31 arcs or
+// more. The worst case is O(arcs * vertices^2 * value). The time is near-linear if the paths from
+// source to sink are short. In a training step, the paths between forward and backward are short.
 Result<MinCut> min_cut(uint32_t num_vertices, std::span<const Arc> arcs, uint32_t source, uint32_t sink);
 
 }  // namespace fxopt

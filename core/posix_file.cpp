@@ -34,7 +34,7 @@ std::string hint_for(int error, bool writes) {
     case EEXIST:
       return "a file has this name: choose another one";
     case EISDIR:
-      return "name a file inside the folder";
+      return "give the path of a file in this folder";
     default:
       return "";
   }

@@ -7,9 +7,10 @@
 
 namespace fxopt {
 
-// Helpers shared by file.cpp and mapped_file.cpp. Others use file.h or mapped_file.h.
+// Helpers that file.cpp and mapped_file.cpp share. Other code uses file.h or mapped_file.h.
 
-// Closes its descriptor. close() reports the failure that a destructor would swallow.
+// Owns a file descriptor and closes it. close() returns false if closing fails. The destructor
+// cannot report this failure.
 class FileDescriptor {
  public:
   explicit FileDescriptor(int fd) : fd_(fd) {}
@@ -27,7 +28,8 @@ class FileDescriptor {
 // Makes an error about `file`.
 Error make_file_error(ErrorCode code, const std::string& file, std::string message, std::string hint = "");
 
-// Makes "cannot WHAT: reason" for the errno `number`, with a hint if one helps.
+// Makes the error "cannot WHAT: reason" for the errno `number`. The error has a hint if a remedy is
+// known.
 Error read_error(ErrorCode code, const std::string& file, std::string_view what, int number);
 Error write_error(const std::string& file, std::string_view what, int number);  // kFileWrite
 

@@ -8,8 +8,8 @@
 
 namespace fxopt {
 
-// A value, or the error that prevented it. Errors concern the user's input or machine; bugs of
-// fxopt are FXOPT_CHECKs. Must not be ignored.
+// A value, or the error because of which no value exists. Errors concern the user's input or
+// machine. For a bug in fxopt, an FXOPT_CHECK fails instead. The caller must not ignore a result.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -20,15 +20,15 @@ class [[nodiscard]] Result {
   explicit operator bool() const { return ok(); }
 
   const T& value() const& {
-    FXOPT_CHECK(ok(), "value of a failed result");
+    FXOPT_CHECK(ok(), "a failed result has no value");
     return std::get<0>(state_);
   }
   T& value() & {
-    FXOPT_CHECK(ok(), "value of a failed result");
+    FXOPT_CHECK(ok(), "a failed result has no value");
     return std::get<0>(state_);
   }
   T&& value() && {
-    FXOPT_CHECK(ok(), "value of a failed result");
+    FXOPT_CHECK(ok(), "a failed result has no value");
     return std::get<0>(std::move(state_));
   }
   const T& operator*() const& { return value(); }
@@ -38,15 +38,15 @@ class [[nodiscard]] Result {
   T* operator->() { return &value(); }
 
   const Error& error() const& {
-    FXOPT_CHECK(!ok(), "error of a good result");
+    FXOPT_CHECK(!ok(), "a successful result has no error");
     return std::get<1>(state_);
   }
   Error& error() & {
-    FXOPT_CHECK(!ok(), "error of a good result");
+    FXOPT_CHECK(!ok(), "a successful result has no error");
     return std::get<1>(state_);
   }
   Error&& error() && {
-    FXOPT_CHECK(!ok(), "error of a good result");
+    FXOPT_CHECK(!ok(), "a successful result has no error");
     return std::get<1>(std::move(state_));
   }
 
@@ -54,7 +54,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
-// A Result that carries nothing.
+// A Status is a Result without a value.
 struct Unit {};
 using Status = Result<Unit>;
 inline Status ok_status() { return Unit{}; }

@@ -9,24 +9,24 @@ namespace fxopt {
 // Classes of ASCII characters, independent of the locale.
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-// A letter or underscore: the first character of a name.
+// Returns true for a letter or an underscore. A name can begin with either character.
 constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-// A letter, underscore or digit.
+// Returns true for a letter, an underscore or a digit.
 constexpr bool is_word(char c) { return is_letter(c) || is_digit(c); }
-// The same, or a dot between names.
+// Returns true for a letter, an underscore, a digit or a dot.
 constexpr bool is_dotted_word(char c) { return is_word(c) || c == '.'; }
 
-// `text` without space at both ends.
+// Returns `text` without the white space at both ends.
 std::string_view trim(std::string_view text);
 
-// Both count from 1; the column counts bytes.
+// A place in a text. Line and column count from 1. The column counts bytes.
 struct TextPosition {
   uint64_t line = 1;
   uint64_t column = 1;
 };
 
-// Returns line and column of the byte at that offset, or of the end if the offset is larger.
-// O(offset).
+// Returns the line and column of the byte at `offset`. If `offset` is larger than the text, returns
+// the place of the end. O(offset).
 TextPosition text_position(std::string_view text, size_t offset);
 
 }  // namespace fxopt

@@ -5,7 +5,7 @@
 
 namespace fxopt {
 
-// Wall time for people: no decision depends on it.
+// Measures wall time for reports that people read. No decision depends on this time.
 class Stopwatch {
  public:
   // Returns the seconds since the last call, or since construction.

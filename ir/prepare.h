@@ -11,17 +11,21 @@ namespace fxopt {
 
 // The result of prepare().
 struct Prepared {
-  // Broken invariants, as verify() lists them. If any, nothing else was done.
+  // The broken invariants, as verify() lists them. If the list is not empty, prepare() did nothing
+  // else.
   std::vector<Error> broken;
   ControlDepsResult lowered;
-  size_t completed = 0;       // values derived by complete_values()
-  double verify_seconds = 0;  // verification alone, without the rest of the call; for reports
+  size_t completed = 0;       // number of values that complete_values() derived
+  double verify_seconds = 0;  // time of only the verification, for reports
 };
 
-// Prepares a module after reading. Everything that measures or rewrites a module, or repeats a
-// rewrite, calls this first, so that one file always has one peak. It verifies the module, then
-// lowers control_deps calls (lower_control_deps()) and derives values that the tracer left out
-// (complete_values()). A second call changes nothing. O(nodes + edges + values).
+// Prepares a module that was just read. All code that measures a module, rewrites a module or
+// repeats a rewrite calls this function first. Therefore, every command finds the same peak for a
+// file.
+//
+// The function verifies the module. It then lowers control_deps calls (lower_control_deps()), and
+// derives values that the tracer left out (complete_values()). A second call changes nothing.
+// O(nodes + edges + values).
 Prepared prepare(Module& module);
 
 }  // namespace fxopt

@@ -8,7 +8,8 @@
 
 namespace fxopt {
 
-// The module in `bytes`; if a reader rejects them, the test fails with its message.
+// Returns the module in `bytes`. If the reader rejects the bytes, the test fails with the reader's
+// message.
 std::unique_ptr<Module> parse(std::string_view bytes, Format format = Format::kText);
 
 }  // namespace fxopt

@@ -2,8 +2,8 @@
 
 #include "tests/catch.h"
 
-// Splits a long test into four cases that ctest may run in parallel: `function(part, kTestParts)`
-// for each part from 0.
+// Splits a long test into four cases that ctest may run in parallel. Each case calls
+// `function(part, kTestParts)`, with `part` from 0.
 #define FXOPT_TEST_IN_PARTS(function, name, tags)               \
   static_assert(kTestParts == 4);                               \
   TEST_CASE(name ", part 1", tags) { function(0, kTestParts); } \

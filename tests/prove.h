@@ -7,7 +7,7 @@
 
 namespace fxopt {
 
-// "proved", or the first difference and the first new call, one per line.
+// Returns "proved", or two lines with the first difference and the first new call.
 inline std::string proof_text(const Module& after, const ModuleProof& proof) {
   if (proof.answer == ProofAnswer::kProved) return "proved";
   std::string out = proof.answer == ProofAnswer::kDiffers ? "differs" : "undecided: " + proof.missing;

@@ -31,7 +31,7 @@ std::string certificate_text(const Module& module, const Certificate& certificat
   if (certificate.storage_id_views > 0) {
     rests += (rests.empty() ? "" : " and ") + count_text(certificate.storage_id_views, "view") + " by storage ids only";
   }
-  return rests.empty() ? out : out + "; it relies on " + rests;
+  return rests.empty() ? out : out + "; the proof relies on " + rests;
 }
 
 nlohmann::ordered_json certificate_json(const Module& module, const Certificate& certificate) {

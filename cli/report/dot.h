@@ -7,14 +7,18 @@
 
 namespace fxopt {
 
-// Graphviz takes minutes for a larger drawing.
+// A drawing with more nodes than this limit takes Graphviz minutes.
 constexpr size_t kLargeDrawing = 2000;
 
-// Graphviz text of the selected nodes: one digraph. It has a cluster for each graph if there are
-// several, and in it one for each module path with nodes. Nodes are filled by phase. Unselected
-// neighbours of selected nodes are dashed, up to 8 inputs and 8 users of a node; one dashed node
-// counts the others. Control dependencies are dashed edges. Names from a file cannot break the
-// syntax. O((nodes + edges) log nodes).
+// Returns the selected nodes as one digraph in the language of Graphviz:
+// - If there are several graphs, each graph is a cluster.
+// - Inside its graph, each module path that has nodes is a cluster.
+// - The fill colour of a node shows its phase.
+// - Unselected neighbours of selected nodes are dashed nodes: up to 8 inputs and 8 users of each
+//   selected node. An additional dashed node counts the neighbours that are not drawn.
+// - Control dependencies are dashed edges.
+//
+// Names from a file cannot break the syntax. O((nodes + edges) log nodes).
 std::string dot_text(const std::vector<Selection>& selections, Validity validity);
 
 }  // namespace fxopt

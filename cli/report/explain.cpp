@@ -118,9 +118,10 @@ class Explainer {
       return "%" + name_at(life.last) + ", its last reader";
     }
     if (takes_from_value_of(schedule_[life.last], id))
-      return "%" + name_at(life.last) + ", the last to take an element of the value it is part of";
-    if (life.last == life.first) return "nothing: it is freed at once";
-    return "%" + name_at(life.last) + ", until which a collective or a keep-alive dependency holds it";
+      return "%" + name_at(life.last) + ", which takes the last element of the value that contains this storage";
+    if (life.last == life.first) return "nothing: the storage is freed at once";
+    return "%" + name_at(life.last) +
+           ", because a collective or a keep-alive dependency holds the storage until this node";
   }
 
   // True for a getitem of a value that contains the storage.
@@ -162,7 +163,7 @@ class Explainer {
     const std::string reason = std::string(tag_rule(verdict.rule).reason);
     if (graph_[node_].tag != Tag::kNone) {
       result_.verdict = name_of(verdict.verdict);
-      result_.verdict += ": " + (verdict.verdict == Verdict::kMoot ? "backward does not read it" : reason);
+      result_.verdict += ": " + (verdict.verdict == Verdict::kMoot ? "backward does not read the value" : reason);
       result_.is_forecast = !is_judged;
     }
     if (phases_.is_backward(node_) || !forecast.needed[node_]) return;
@@ -170,7 +171,7 @@ class Explainer {
     result_.decision = result_.is_recomputed ? "recomputed: " : "saved: ";
     result_.decision += tag_rule(forecast.verdicts[node_].rule).reason;
     const std::string_view why = why_unrepeatable(graph_, node_, effects_);
-    if (!why.empty()) result_.decision += "; it " + std::string(why);
+    if (!why.empty()) result_.decision += "; the node " + std::string(why);
   }
 
   const Footprint& footprint_;
@@ -205,7 +206,7 @@ void print_storage(std::ostream& out, const Explanation& explanation, const Stor
   if (facts.readers_behind_peak > 0) out << "; " << facts.readers_behind_peak << " after the peak";
   out << "\n  at the peak: " << (facts.at_peak ? "live" : "not live");
   if (facts.at_peak && explanation.peak_bytes > 0) {
-    out << ", " << percent_text(facts.bytes, explanation.peak_bytes) << " of it";
+    out << ", " << percent_text(facts.bytes, explanation.peak_bytes) << " of the peak";
   }
   out << '\n';
 }
@@ -214,7 +215,7 @@ void print_kept(std::ostream& out, const std::vector<KeptFacts>& kept) {
   if (kept.empty()) return;
   int64_t bytes = 0;
   for (const KeptFacts& facts : kept) bytes = saturating_add(bytes, facts.bytes);
-  out << "kept between steps because of it: " << bytes_text(bytes) << '\n';
+  out << "kept between steps because of this node: " << bytes_text(bytes) << '\n';
   Table table({Align::kLeft, Align::kRight, Align::kLeft});
   for (const KeptFacts& facts : kept) {
     table.add({facts.label, bytes_text(facts.bytes), "for %" + facts.node});
@@ -315,14 +316,14 @@ void print_explanation(std::ostream& out, const Explanation& explanation, bool h
   out << '\n';
   if (!explanation.tag.empty()) {
     out << "  tagged     " << explanation.tag
-        << (explanation.is_forecast ? "; no pass has judged it, but remat would make it " : ", ") << explanation.verdict
-        << '\n';
+        << (explanation.is_forecast ? "; no pass has judged the tag, but remat would make it " : ", ")
+        << explanation.verdict << '\n';
   }
   const bool is_future = explanation.is_forecast && explanation.is_recomputed;
   if (!explanation.decision.empty()) {
-    out << "  backward   " << (is_future ? "reads it; after remat " : "") << explanation.decision << '\n';
+    out << "  backward   " << (is_future ? "reads the value; after remat " : "") << explanation.decision << '\n';
   }
-  if (explanation.storages.empty()) out << "  it has no storage, so it is never live\n";
+  if (explanation.storages.empty()) out << "  the value has no storage, so it is never live\n";
   for (const StorageFacts& facts : explanation.storages) print_storage(out, explanation, facts);
   print_kept(out, explanation.kept);
   if (!explanation.peak_node.empty()) {

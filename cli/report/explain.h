@@ -18,15 +18,15 @@ namespace fxopt {
 
 // One storage of a node's value.
 struct StorageFacts {
-  std::string producer;  // the producer, or the input
+  std::string producer;  // the node that produces it, or the input
   int64_t bytes = 0;
-  bool known = true;  // false: size unknown
+  bool known = true;  // false if the size is unknown
   std::string kind;   // memory class
   std::string device;
   std::string first, last;           // nodes between which it is live
   std::vector<std::string> readers;  // in schedule order
   size_t readers_behind_peak = 0;
-  std::string kept_by;  // the reason for the end of its lifetime
+  std::string kept_by;  // the reason why its lifetime ends at `last`
   bool at_peak = false;
 };
 
@@ -39,47 +39,54 @@ struct KeptFacts {
   int64_t bytes = 0;
 };
 
-// The peaks of one device by MemoryMetric.
+// The peaks of one device, by MemoryMetric.
 struct DevicePeaks {
   std::string device;
   std::array<std::optional<PeakRow>, kNumMemoryMetrics> peaks;
 };
-// For each device. Allocator peaks use the segments that `expandable` selects.
+// Returns the peaks of each device. Allocator peaks use the kind of segments that `expandable`
+// selects.
 std::vector<DevicePeaks> peaks_of(const Footprint& footprint, bool expandable);
 
-// The step if a value were recomputed, or saved although its tag says otherwise.
+// The effect of the opposite decision about a value: to recompute a saved value, or to save a
+// recomputed value.
 struct WhatIf {
-  Tag tag = Tag::kNone;  // tried on the producers of the storages
-  // the reason why it is impossible; the rest is then empty
+  Tag tag = Tag::kNone;  // the tag that is tried on the producers of the storages
+  // The reason why the change is impossible. Most other fields are then empty.
   std::string refusal;
-  // nodes recomputed because of it, or no longer recomputed if it is saved
+  // The nodes that the change recomputes. If the change saves the value, these are the nodes that
+  // are no longer recomputed.
   std::vector<std::string> copies;
-  Cost work;                               // work of the copies
-  std::vector<DevicePeaks> before, after;  // both after remat, which carries out the existing tags
-  // the graph has tags, so `before` may differ from the current step
+  Cost work;  // work of recomputing these nodes
+  // Peaks without and with the change. For both, remat has carried out the other tags of the graph.
+  std::vector<DevicePeaks> before, after;
+  // True if the graph has tags. `before` may then differ from the peaks of the graph as it is.
   bool has_carried_out = false;
-  bool expandable = false;  // kind of segments of the allocator's peaks
+  bool expandable = false;  // whether allocator peaks use expandable segments
 };
 
 struct Explanation {
   std::string node, type, target, module_path, source, phase;
-  std::string tag;           // its own; empty without one
-  std::string verdict;       // the outcome of the tag, and the reason; empty without a tag
-  bool is_forecast = false;  // no pass has judged it: verdict and decision are forecasts of remat
-  // the outcome of the value for backward, and the reason; empty if backward does not read it
+  std::string tag;      // the node's own tag; empty if it has none
+  std::string verdict;  // the outcome of the tag and the reason; empty without a tag
+  // True if no pass has judged the tag. `verdict` and `decision` are then forecasts of remat.
+  bool is_forecast = false;
+  // Whether the value is saved or recomputed for backward, and the reason. Empty for inputs, and
+  // for values that backward does not need.
   std::string decision;
-  bool is_recomputed = false;  // the decision
+  bool is_recomputed = false;  // whether `decision` is to recompute the value
   std::string peak_device, peak_node;
   int64_t peak_bytes = 0;
   std::vector<StorageFacts> storages;
-  bool is_steady = false;  // a step that is not the first
+  bool is_steady = false;  // the step is not the first one
   std::vector<KeptFacts> kept;
   std::optional<WhatIf> what_if;
 };
 
-// Explains why the value of `node` is live, and which memory a step that is not the first has
-// because of it: optimizer state of a parameter or of a gradient's parameter, and accumulated
-// gradients. O(nodes + edges). Leaves what_if empty.
+// Explains why the value of `node` is live. If the step is not the first one, also lists the memory
+// that exists between steps because of the value. This memory holds accumulated gradients and
+// optimizer state. The optimizer state is that of the value if the value is a parameter, or of the
+// parameter if the value is a gradient. Leaves what_if empty. O(nodes + edges).
 Explanation explain_node(const Footprint& footprint, NodeId node);
 
 void print_explanation(std::ostream& out, const Explanation& explanation, bool has_seconds);

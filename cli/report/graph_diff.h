@@ -17,7 +17,7 @@
 
 namespace fxopt {
 
-// The number of items of one name, and their bytes.
+// The number of items with the same name, and the bytes of these items.
 struct Tally {
   int64_t count = 0;
   int64_t bytes = 0;
@@ -29,26 +29,28 @@ using Tallies = std::map<std::string, Tally>;
 struct GraphFacts {
   std::string graph;
   size_t nodes = 0, edges = 0;
-  GraphMemory memory;  // with every storage
+  GraphMemory memory;  // lists every storage
   Cost work;
   bool has_seconds = false;
-  Tallies ops;          // calls by target, bytes of their results
-  Tallies collectives;  // calls by target and group, bytes of their operands
-  Tallies saved;        // saved values by module (any number as "*"), target and type
+  Tallies ops;          // calls by target, with the bytes of their results
+  Tallies collectives;  // calls by target and group, with the bytes of their operands
+  Tallies saved;        // saved values by module, target and type; numbers in module paths are "*"
 };
 
-// `view`: with others. O(nodes + edges + storages log storages).
+// Returns the facts of a graph. `view.others` must be true. O(nodes + edges + storages log
+// storages).
 GraphFacts graph_facts(const Footprint& footprint, const MemoryView& view);
 
-// The change under one name.
+// The change of the items with the same name.
 struct TallyChange {
   std::string name;
   Tally before, after;
 };
-// Rows that differ: the largest change of bytes first, then of count, then by name. O(n log n).
+// Returns the rows that differ. The row with the largest change of bytes comes first. Rows with an
+// equal change of bytes are ordered by their change of count, then by name. O(n log n).
 std::vector<TallyChange> compare_tallies(const Tallies& before, const Tallies& after);
 
-// `top`: rows of each list. One line sums up the others.
+// Prints at most `top` rows of each list, and one line with the number of omitted rows.
 void print_graph_diff(std::ostream& out, const GraphFacts& before, const GraphFacts& after, size_t top);
 nlohmann::ordered_json graph_diff_json(const GraphFacts& before, const GraphFacts& after);
 

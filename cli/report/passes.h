@@ -10,14 +10,14 @@
 
 namespace fxopt {
 
-// One line for each pass, and the default pipeline.
+// Returns one line for each pass, and a line for the default pipeline.
 std::string pass_list_text();
 
-// Every property of one pass in the registry.
+// Returns every property that the registry has for one pass.
 std::string pass_text(const PassInfo& pass);
 nlohmann::ordered_json pass_json(const PassInfo& pass);
 
-// kUnknownPass, with a near match.
+// Returns the error kUnknownPass with a near match.
 Error unknown_pass(std::string_view name);
 
 }  // namespace fxopt

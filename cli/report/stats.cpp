@@ -190,7 +190,7 @@ void print_opt_report(std::ostream& out, const OptReport& report, Timing timing)
   if (!report.proof.empty()) out << report.proof << '\n';
   if (report.lowered != ControlDepsResult{}) {
     out << "control_deps  " << report.lowered.done << " lowered to control dependencies, " << report.lowered.left
-        << " left\n";
+        << " not lowered\n";
   }
   const std::vector<OpChange> changes = op_changes(report.before, report.after);
   Table ops({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
@@ -220,7 +220,8 @@ void print_passes(std::ostream& out, const OptReport& report, Timing timing) {
     total += step.seconds + step.check_seconds;
   }
   if (timing == Timing::kOn) {
-    table.add({"checks", seconds_text(checks), "after each pass: the verifier, and whether it reports its changes"});
+    table.add({"checks", seconds_text(checks),
+               "after each pass: the verifier, and a check that the pass reports its changes"});
     table.add({"load", seconds_text(report.times.load)});
     table.add({"verify", seconds_text(report.times.verify)});
     table.add({"write", seconds_text(report.times.write)});

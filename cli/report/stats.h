@@ -22,40 +22,41 @@ struct PeakBytes {
   std::string device;
   int64_t bytes = 0;
   bool cut = false;            // memory runs out before the peak
-  size_t unknown_buffers = 0;  // in the graph; if any, `bytes` is a lower bound
+  size_t unknown_buffers = 0;  // number in the graph; if it is not 0, `bytes` is a lower bound
 };
 
-// The figures that a report compares before and after.
+// The figures that a report compares between the input and the output.
 struct ModuleStats {
   size_t nodes = 0;
   size_t edges = 0;
   size_t recomputed = 0;               // copies made by recompute
   std::map<std::string, int64_t> ops;  // calls by target
-  std::vector<PeakBytes> peaks;        // peaks of the top-level graphs, in order, largest device first
+  std::vector<PeakBytes> peaks;        // by top-level graph, largest device first
 };
 
-// How a report measures: only ideal peaks, which takes O(nodes + edges + storages), or every peak,
-// as measure() does.
+// The peaks that a report measures. If `ideal_alone` is true, the report measures only ideal peaks,
+// which takes O(nodes + edges + storages). Otherwise the report measures every peak, as measure()
+// does.
 struct PeakView {
   MeasureOptions measure;
   bool ideal_alone = true;
 };
 
-// Counts of all graphs together, and peaks of the top-level ones. O(nodes + edges + storages log
-// storages), and the peaks.
+// Returns the sums of the counts of all graphs, and the peaks of the top-level graphs. O(nodes +
+// edges + storages log storages), plus the time to measure the peaks.
 ModuleStats module_stats(const Module& module, ModuleFacts& facts, const PeakView& view);
 
-// Appends the peaks of one graph, largest device first.
+// Appends the peaks of one graph. The device with the largest peak comes first.
 void add_peaks(Facts& facts, const PeakView& view, std::vector<PeakBytes>& peaks);
 
-// Seconds of the stages of one run besides the passes.
+// Seconds of the stages of one run, without the passes.
 struct RunTimes {
   double load = 0;
-  double verify = 0;  // for the input, including preparation
+  double verify = 0;  // time to verify and prepare the input
   double write = 0;
 };
 
-// One input through `fxopt opt`.
+// The report of `fxopt opt` on one input.
 struct OptReport {
   std::string file;
   std::string output;
@@ -63,12 +64,14 @@ struct OptReport {
   ModuleStats before;
   ModuleStats after;
   std::vector<StepReport> steps;
-  std::map<std::string, int64_t> verdicts, marks;  // for tags, for marks: see count_outcomes()
+  std::map<std::string, int64_t> verdicts, marks;  // outcomes of tags, marks: see count_outcomes()
   RunTimes times;
-  FactCounts analyses;              // how often each was computed, for reports and passes
-  ControlDepsResult lowered;        // for the input
-  std::string proof;                // certificate_text() of the output; empty: nothing was proved
-  int64_t tags_without_effect = 0;  // refused by --strict-tags, or left to a remat that did not run
+  FactCounts analyses;        // how often each analysis ran, for reports and passes
+  ControlDepsResult lowered;  // control dependencies that were lowered in the input
+  std::string proof;          // certificate_text() of the output; empty if nothing was proved
+  // The number of tags and marks that --strict-tags refuses, plus the number of recompute tags that
+  // no pass has judged.
+  int64_t tags_without_effect = 0;
 };
 
 enum class Timing { kOff, kOn };  // times differ from run to run, so they are shown only on request
@@ -77,11 +80,13 @@ enum class Remarks { kCounted, kListed };
 void print_opt_report(std::ostream& out, const OptReport& report, Timing timing);
 nlohmann::ordered_json opt_report_json(const OptReport& report, Timing timing, Remarks remarks);
 
-// The effects of each pass; with times, also the time of the other stages.
+// Prints the effects of each pass. With Timing::kOn, also prints the times of the passes and of the
+// other stages.
 void print_passes(std::ostream& out, const OptReport& report, Timing timing);
-// One line for each remark of each step.
+// Prints one line for each remark of each step.
 void print_remarks(std::ostream& out, const std::vector<StepReport>& steps);
-// One line with the number of remarks of each pass that are no warnings; nothing if there are none.
+// Prints one line with the number of remarks of each pass. Remarks that are warnings do not count.
+// Prints nothing if all numbers are 0.
 void print_remark_counts(std::ostream& out, const std::vector<StepReport>& steps);
 
 }  // namespace fxopt

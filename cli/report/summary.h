@@ -11,22 +11,24 @@
 
 namespace fxopt {
 
-// How much of a summary to print. Rows beyond `top` in a list become one line of sums.
+// The length and the depth of a printed summary. Rows of a list beyond `top` become one line of
+// sums.
 struct SummaryView {
   size_t top = 20;
-  // components of module paths; nothing: as many as fit into `top` rows
+  // The number of components of module paths. If absent, as many components as fit into `top` rows.
   std::optional<size_t> module_depth;
 };
 
-// Totals first, then lists with the largest rows first.
+// Prints the totals, then lists with the largest rows first.
 void print_summary(std::ostream& out, const GraphSummary& summary, const SummaryView& view);
-// The graphs that ops run, in short form: graphs with the same calls share a row.
+// Prints a short form of the graphs that operators run. Graphs with the same calls share a row.
 void print_subgraphs(std::ostream& out, const std::vector<GraphSummary>& summaries, const SummaryView& view);
 
-// The same figures with whole lists. Byte counts that are lower bounds have "unknown" beside them.
+// Returns the same figures with complete lists. If a number of bytes is a lower bound, an
+// additional key with "unknown" in its name counts the unknown values.
 nlohmann::ordered_json summary_json(const GraphSummary& summary, const SummaryView& view);
 
-// The depth of the module table.
+// Returns the depth of the module table.
 size_t module_depth(const GraphSummary& summary, const SummaryView& view);
 
 }  // namespace fxopt

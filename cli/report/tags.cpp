@@ -207,15 +207,15 @@ std::string why_text(const TagOutcome& outcome) {
     return "no node of this step is backward";
   }
   if (outcome.is_ignored) {
-    std::string text = "backward reads it, but no pass has recomputed it; remat would ";
+    std::string text = "backward reads the value, but no pass has recomputed it; remat would ";
     if (outcome.verdict == Verdict::kHonoured) return text + "recompute it";
     return text + "save it: " + std::string(tag_rule(outcome.rule).reason);
   }
-  if (outcome.awaits_copies) return "backward does not read it, but values that remat would recompute do";
+  if (outcome.awaits_copies) return "backward does not read the value, but remat would recompute values that read it";
   if (outcome.verdict == Verdict::kMoot && outcome.rule == TagRule::kKeptAnyway) {
-    return "a view of memory that is kept anyway; backward reads at most a copy of it";
+    return "a view of memory that is kept anyway; backward reads at most a copy of the view";
   }
-  if (outcome.verdict == Verdict::kMoot) return "backward does not read it";
+  if (outcome.verdict == Verdict::kMoot) return "backward does not read the value";
   if (outcome.verdict == Verdict::kDropped && outcome.pass.empty()) return "missing from the graph";
   if (outcome.verdict == Verdict::kDropped) return "erased by " + outcome.pass;
   if (outcome.verdict == Verdict::kImplied && outcome.rule == TagRule::kNone) return "replaced by another node";

@@ -10,14 +10,16 @@
 
 namespace fxopt {
 
-// A memory pool of the user's or of a captured graph: torch.cuda.graph_pool_handle.
+// The id of a private memory pool of the user or of a captured graph. torch.cuda.graph_pool_handle
+// returns an id of this kind.
 using PoolId = std::pair<int64_t, int64_t>;
 
 struct BlockPool;
 
-// The records of CachingAllocator. Not for use elsewhere.
+// The types below are internal records of CachingAllocator. Other code must not use them.
 
-// A stretch of addresses of one segment. The blocks of a segment tile it; neighbours are linked.
+// A range of addresses within one segment. The blocks of a segment cover the segment without gaps
+// or overlaps. Each block points to its neighbours.
 struct Block {
   uint64_t address = 0;
   int64_t bytes = 0;
@@ -27,15 +29,17 @@ struct Block {
   Block* previous = nullptr;
   Block* next = nullptr;
   bool allocated = false;
-  bool mapped = true;          // false: addresses of an expandable segment without memory
-  int64_t pending_events = 0;  // events of streams that may still use the freed block
-  int64_t cached_at = 0;       // the pool's count of searches when the block was put there
-  std::vector<int64_t> uses;   // other streams that used it, ascending, no events recorded yet
-  // the members of `uses` recorded while a capture was under way
+  bool mapped = true;          // false for addresses without memory in an expandable segment
+  int64_t pending_events = 0;  // unfinished events of streams that may still use the freed block
+  int64_t cached_at = 0;       // value of BlockPool::searches when the block was cached
+  // Other streams that used the block, in ascending order. The events of these streams are not
+  // recorded yet.
+  std::vector<int64_t> uses;
+  // The streams in `uses` that were recorded during a capture.
   std::vector<int64_t> capture_uses;
 
   bool is_split() const { return previous != nullptr || next != nullptr; }
-  // Freed, and no stream uses it any more.
+  // Returns true if the block was freed and no stream uses it any more.
   bool is_free() const { return !allocated && pending_events == 0 && uses.empty(); }
   uint64_t end() const { return address + static_cast<uint64_t>(bytes); }
 };
@@ -63,21 +67,21 @@ struct BlockPool {
   std::set<Block*, BlockByAddress> unmapped;  // address ranges without memory
   bool small;
   PrivatePool* owner;    // null for the default pools
-  int64_t searches = 0;  // counted only while garbage is collected by age
-  int64_t segments = 0;  // classic ones and address ranges
+  int64_t searches = 0;  // counted only if garbage collection is on
+  int64_t segments = 0;  // number of classic segments and reserved address ranges
 };
 
 struct PrivatePool {
-  // Without segments and without reserved addresses.
+  // Returns true if the pool has neither segments nor reserved address ranges.
   bool is_empty() const { return small.segments == 0 && large.segments == 0; }
 
   PoolId id;
   BlockPool small{true, this};
   BlockPool large{false, this};
-  int64_t users = 1;  // begun and not released
+  int64_t users = 1;  // begin_pool() calls without a matching release_pool() call
 };
 
-// Blocks at stable addresses. Dropped blocks are reused.
+// Allocates blocks at addresses that never change. Reuses dropped blocks.
 class BlockArena {
  public:
   Block* make(uint64_t address, int64_t bytes, int64_t stream, BlockPool* pool) {

@@ -50,7 +50,7 @@ int64_t segment_bytes_for(int64_t rounded_bytes, const AllocatorConfig& config) 
 CachingAllocator::CachingAllocator(AllocatorDevice& device, AllocatorConfig config)
     : device_(device), config_(std::move(config)) {
   FXOPT_CHECK(config_.large_segment_bytes >= kMinLargeBytes, "large segments are smaller than the blocks they serve");
-  FXOPT_CHECK(config_.max_split_bytes >= config_.large_segment_bytes, "large segments could not be split");
+  FXOPT_CHECK(config_.max_split_bytes >= config_.large_segment_bytes, "max_split_bytes is below large_segment_bytes");
   if (config_.memory_fraction < 1) {
     allowed_bytes_ = static_cast<int64_t>(config_.memory_fraction * static_cast<double>(device_.total_bytes()));
   }
@@ -192,7 +192,7 @@ void CachingAllocator::record_stream(uint64_t address, int64_t stream) {
 }
 
 void CachingAllocator::begin_pool(PoolId id, std::function<bool(int64_t)> filter) {
-  for (const Route& route : routes_) FXOPT_CHECK(route.id != id, "the pool was begun and not ended");
+  for (const Route& route : routes_) FXOPT_CHECK(route.id != id, "allocations already go to this pool");
   std::unique_ptr<PrivatePool>& pool = private_pools_[id];
   if (pool == nullptr) {
     pool = std::make_unique<PrivatePool>();
@@ -206,12 +206,12 @@ void CachingAllocator::begin_pool(PoolId id, std::function<bool(int64_t)> filter
 
 void CachingAllocator::end_pool(PoolId id) {
   const auto found = std::find_if(routes_.begin(), routes_.end(), [&id](const Route& route) { return route.id == id; });
-  FXOPT_CHECK(found != routes_.end(), "the pool was not begun");
+  FXOPT_CHECK(found != routes_.end(), "no allocations go to this pool");
   routes_.erase(found);
 }
 
 void CachingAllocator::end_capture() {
-  FXOPT_CHECK(captures_ > 0, "no capture was begun");
+  FXOPT_CHECK(captures_ > 0, "no capture is active");
   --captures_;
 }
 

@@ -18,33 +18,35 @@
 namespace fxopt {
 
 // Constants of PyTorch's CUDA caching allocator (2.15, c10/core/AllocatorConfig.h), in bytes.
-inline constexpr int64_t kMinBlockBytes = 512;            // quantum of rounding, smallest block
+inline constexpr int64_t kMinBlockBytes = 512;            // unit of rounding and smallest block
 inline constexpr int64_t kSmallBytes = int64_t{1} << 20;  // largest rounded size of the small pool
 inline constexpr int64_t kSmallSegmentBytes = int64_t{2} << 20;
-inline constexpr int64_t kMinLargeBytes = int64_t{10} << 20;  // below, blocks share a segment
+inline constexpr int64_t kMinLargeBytes = int64_t{10} << 20;  // smaller blocks share a segment
 inline constexpr int64_t kRoundLargeBytes = int64_t{2} << 20;
-// larger requests are refused without asking the device
+// A request for more bytes fails without a request to the device.
 inline constexpr int64_t kMaxRequestBytes = int64_t{1} << 60;
 
-// Rounds a request up to a multiple of 512, or of the configured fraction of a power of two.
-// `bytes` in [1, kMaxRequestBytes]. O(1).
+// Rounds a request up to a multiple of 512 bytes. If roundup_power2_divisions has an entry for the
+// size, rounds up to the configured fraction of a power of two instead. `bytes` is in
+// [1, kMaxRequestBytes]. O(1).
 int64_t round_request(int64_t bytes, const AllocatorConfig& config);
 
-// Returns the size of the segment made for a rounded size that no cached block serves. O(1).
+// Returns the size of the new segment for a request of `rounded_bytes` that no cached block can
+// serve. O(1).
 int64_t segment_bytes_for(int64_t rounded_bytes, const AllocatorConfig& config);
 
 enum class AllocatorAction : uint8_t {
-  kAllocate,       // bytes as requested
-  kFreeRequested,  // bytes as requested
-  kFreeCompleted,  // bytes as requested
+  kAllocate,       // `bytes` is the requested size
+  kFreeRequested,  // `bytes` is the requested size
+  kFreeCompleted,  // `bytes` is the requested size
   kSegmentAllocate,
   kSegmentFree,
   kSegmentMap,
   kSegmentUnmap,
-  kOutOfMemory,  // address holds the device's free bytes, bytes the rounded request
+  kOutOfMemory,  // `address` is the device's free bytes, and `bytes` is the rounded request
 };
 
-// One entry of the history that memory snapshots carry.
+// One entry of the allocation history in a memory snapshot.
 struct AllocatorEvent {
   AllocatorAction action{};
   uint64_t address = 0;
@@ -59,11 +61,12 @@ enum class BlockState : uint8_t { kAllocated, kPendingFree, kFree };
 struct BlockInfo {
   uint64_t address = 0;
   int64_t bytes = 0;
-  int64_t requested_bytes = 0;  // 0 when free
+  int64_t requested_bytes = 0;  // 0 for a free block
   BlockState state{};
 };
 
-// A segment, or a contiguous mapped range of an expandable one. The blocks tile it.
+// A segment, or a contiguous mapped range of an expandable segment. The blocks cover the segment or
+// range without gaps or overlaps.
 struct SegmentInfo {
   uint64_t address = 0;
   int64_t bytes = 0;
@@ -74,54 +77,63 @@ struct SegmentInfo {
   std::vector<BlockInfo> blocks;
 };
 
-// PyTorch's CUDA caching allocator on any device: the same code simulates a run and serves one.
-// core/allocator/README.md lists the rules, the source of each, and the omissions. Deterministic:
-// the same calls on the same device give the same addresses and statistics. Not thread-safe.
+// PyTorch's CUDA caching allocator for any device. The same code simulates a run and serves a real
+// run. core/allocator/README.md lists the rules, the source of each rule, and the omissions. The
+// class is deterministic: the same calls on the same device give the same addresses and statistics.
+// The class is not thread-safe.
 //
-// With n blocks in existence, each call is O(log n), plus the events and frees that fall due. Two
-// exceptions: growing an expandable segment walks the stream's unmapped ranges, and collecting
-// garbage walks its pool.
+// With n existing blocks, each call is O(log n), plus the work for the events and frees that are
+// then due. Two operations cost more:
+//   - Growing an expandable segment visits the stream's unmapped ranges.
+//   - Garbage collection visits all cached blocks of its pool.
 class CachingAllocator {
  public:
-  // `device` must outlive the allocator, whose destructor returns no memory to it.
+  // `device` must outlive the allocator. The destructor of the allocator does not return memory to
+  // the device.
   CachingAllocator(AllocatorDevice& device, AllocatorConfig config);
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
-  // Returns the address of a block of at least `bytes` for work on `stream`. Returns 0 for 0 bytes,
-  // which take no memory. Returns nullopt if the device has no room even after all cached memory
-  // was released. num_ooms counts such failures, except for requests above kMaxRequestBytes.
+  // Returns the address of a block of at least `bytes` for work on `stream`. Returns 0 if `bytes`
+  // is 0, because a request of 0 bytes takes no memory. Returns nullopt if the device has no room
+  // even after all cached memory was released. The statistic num_ooms counts these failures, except
+  // for requests above kMaxRequestBytes.
   std::optional<uint64_t> allocate(int64_t bytes, int64_t stream);
 
-  // Frees the block that `allocate` returned; 0 is ignored. Its own stream can reuse the block at
-  // once. If record_stream named other streams, the block is reusable after the work queued on them
-  // so far is done.
+  // Frees the block at `address`, which allocate() returned. Ignores address 0. If no other stream
+  // used the block, the block's own stream can reuse the block at once. If record_stream() named
+  // other streams, the block is reusable after these streams have done the work that is queued on
+  // them now.
   void free(uint64_t address);
 
-  // Records that work on `stream` uses the allocated block at `address`. No effect for the block's
-  // own stream.
+  // Records that work on `stream` uses the allocated block at `address`. Has no effect if `stream`
+  // is the block's own stream.
   void record_stream(uint64_t address, int64_t stream);
 
-  // From here to end_pool, the private pool `id` serves requests on streams for which `filter` is
-  // true. The pool is created if it does not exist. If several pools match, the one begun last
-  // serves. `id` may be begun again after its end, but not after its last release while it still
+  // Until end_pool(id), the private pool `id` serves requests on every stream for which `filter`
+  // returns true. The pool is created if it does not exist. If several active pools accept a
+  // stream, the most recently started pool serves the request. `id` can be started again after
+  // end_pool(). After the last release_pool(id), `id` cannot be started again while the pool still
   // holds memory.
   void begin_pool(PoolId id, std::function<bool(int64_t)> filter);
   void end_pool(PoolId id);
 
-  // Between the two calls a stream is captured into a graph, mostly with a pool begun around it. No
-  // event is recorded or queried, and a failed request releases no cached memory. Captures may
-  // overlap.
+  // Mark the beginning and the end of the capture of a stream into a graph. A pool is usually
+  // active during the capture. The allocator neither records nor queries events during a capture. A
+  // request during a capture fails if the device is full, because a request during a capture does
+  // not release all cached memory. Captures may overlap.
   void begin_capture() { ++captures_; }
   void end_capture();
 
-  // Undoes one begin_pool. After the last, the pool's unsplit free blocks are released like other
-  // cached blocks.
+  // Undoes one call of begin_pool(). Once every call is undone, the pool's unsplit free blocks are
+  // released like other cached blocks.
   void release_pool(PoolId id);
 
-  // Waits for all events. Then returns every unsplit free block of the default and the released
-  // pools to the device, and every whole free page of expandable segments. During a capture it does
-  // so only for the released pools, and does not wait. O(n log n).
+  // Waits for all events. Then returns free memory of the default pools and of the released pools
+  // to the device:
+  //   - every unsplit free block of a classic segment
+  //   - every whole free page of an expandable segment
+  // During a capture, does not wait, and returns only memory of the released pools. O(n log n).
   void empty_cache();
 
   void reset_peaks();        // sets every peak to the current value
@@ -133,11 +145,12 @@ class CachingAllocator {
   // Returns the size of the allocated block at `address`.
   int64_t block_bytes(uint64_t address) const;
 
-  // Returns all segments by address. Between calls, blocks without a user may appear as
-  // kPendingFree until the next allocate processes their events. O(n).
+  // Returns all segments, sorted by address. A freed block without a user may still appear as
+  // kPendingFree. The next allocate() processes the block's events. O(n).
   std::vector<SegmentInfo> snapshot() const;
 
-  // Sets the observer of events, which replaces the previous one. It must not call the allocator.
+  // Sets the observer of events and removes the previous observer. The observer must not call the
+  // allocator.
   void observe(std::function<void(const AllocatorEvent&)> observer) { observer_ = std::move(observer); }
 
  private:
@@ -153,15 +166,16 @@ class CachingAllocator {
   };
   struct Merged {
     Block* block;
-    int64_t added_blocks;  // free blocks; below 0 if neighbours were merged in
+    int64_t added_blocks;  // change in the number of free blocks; negative after a merge
     int64_t added_bytes;
   };
   struct Pending {
     uint64_t event;
     Block* block;
   };
-  using Events = std::map<int64_t, std::deque<Pending>>;  // by stream, in the order recorded
-  struct AddressHash {  // addresses are multiples of 512: their low bits carry nothing
+  using Events = std::map<int64_t, std::deque<Pending>>;  // by stream, in the order of recording
+  // Addresses are multiples of 512, so their low bits are always 0.
+  struct AddressHash {
     size_t operator()(uint64_t address) const { return (address >> 9) * 0x9e3779b97f4a7c15 >> 20; }
   };
 
@@ -231,12 +245,12 @@ class CachingAllocator {
   BlockPool small_{true, nullptr};
   BlockPool large_{false, nullptr};
   std::map<PoolId, std::unique_ptr<PrivatePool>> private_pools_;
-  std::vector<Route> routes_;                         // pools begun and not ended, in that order
-  int64_t captures_ = 0;                              // captures under way
+  std::vector<Route> routes_;                         // active pools, in the order of begin_pool()
+  int64_t captures_ = 0;                              // number of captures under way
   HashMap<uint64_t, Block*, AddressHash> allocated_;  // by address
   std::map<uint64_t, Block*> segments_;               // lowest block of each segment or range
   Events events_;
-  std::vector<Block*> deferred_;  // freed during a capture while in use by other streams
+  std::vector<Block*> deferred_;  // blocks freed during a capture while other streams used them
   int64_t allowed_bytes_ = AllocatorConfig::kUnlimited;
 };
 

@@ -99,7 +99,7 @@ Result<std::vector<Entry>> split_entries(const std::vector<Token>& tokens) {
 
 Result<Token> single(const Entry& entry) {
   if (!entry.is_list) return entry.value[0];
-  return error_at(ErrorCode::kAllocatorValue, entry.key, "the allocator setting " + entry.key.text + " takes no list",
+  return error_at(ErrorCode::kAllocatorValue, entry.key, "the setting " + entry.key.text + " does not take a list",
                   "give it a single value");
 }
 

@@ -11,8 +11,8 @@
 
 namespace fxopt {
 
-// Device memory settings of PYTORCH_ALLOC_CONF. The defaults are PyTorch's (2.15,
-// c10/core/AllocatorConfig.h).
+// Settings for device memory in PYTORCH_ALLOC_CONF. The defaults are those of PyTorch 2.15
+// (c10/core/AllocatorConfig.h).
 struct AllocatorConfig {
   static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
   static constexpr size_t kNumDivisions = 16;
@@ -20,30 +20,36 @@ struct AllocatorConfig {
   int64_t large_segment_bytes = int64_t{20} << 20;
   int64_t max_split_bytes = kUnlimited;  // blocks of this size and above are never split
   int64_t max_non_split_rounding_bytes = int64_t{20} << 20;
-  // share of the allowed memory, in (0, 1); 0: no collection
+  // Share of the allowed memory above which garbage is collected, in (0, 1). 0 turns collection
+  // off.
   double garbage_collection_threshold = 0;
-  // allowed share of the device's memory, in [0, 1]; 1: the device itself decides
+  // Share of the device's memory that the allocator may use, in [0, 1]. With 1, only the device
+  // sets the limit.
   double memory_fraction = 1;
   bool expandable_segments = false;
-  // Steps between two powers of two, for sizes of [1, 2) MiB and below, [2, 4) MiB, ... 32 GiB and
-  // above. 0 and 1: off.
+  // Number of steps between two powers of two. The first entry is for sizes below 2 MiB, the second
+  // for [2, 4) MiB, and the last for 32 GiB and above. 0 and 1 turn this rounding off.
   std::array<int64_t, kNumDivisions> roundup_power2_divisions{};
 
-  // No effect on the device's memory; kept for callers that print the settings.
+  // These settings have no effect on the device's memory. They are kept for callers that print the
+  // settings.
   bool release_lock_on_malloc = false;
   bool pinned_use_host_register = false;
   int64_t pinned_num_register_threads = 1;
 
-  // Settings that change memory placement but are not modelled, as "key:value" in the order given.
+  // Settings that change memory placement but are not modelled. Each setting is stored as
+  // "key:value", in the given order.
   std::vector<std::string> not_modelled;
 };
 
-// Parses the text of PYTORCH_ALLOC_CONF (or of PYTORCH_CUDA_ALLOC_CONF, which has the same form):
+// Parses the text of PYTORCH_ALLOC_CONF, for example
 // "max_split_size_mb:128,roundup_power2_divisions:[256:1,512:2,>:4],expandable_segments:True".
-// White space is ignored. The last value of a repeated key counts, and missing keys keep their
-// defaults. PyTorch accepts trailing text after a number ("20x"); this parser does not. Errors,
-// with the column in `text`: kAllocatorKey for a key PyTorch does not have, kAllocatorValue for a
-// value it refuses, kAllocatorSyntax for text that is not a list of keys and values. O(length).
+// PYTORCH_CUDA_ALLOC_CONF has the same form. White space is ignored. If a key is repeated, its last
+// value is used. Missing keys keep their defaults. PyTorch accepts text after a number, as in
+// "20x", but this parser does not. O(length). An error reports the column in `text`:
+//   - kAllocatorKey if PyTorch does not have the key
+//   - kAllocatorValue if PyTorch does not accept the value
+//   - kAllocatorSyntax if the text is not a list of keys and values
 Result<AllocatorConfig> parse_allocator_config(std::string_view text);
 
 }  // namespace fxopt

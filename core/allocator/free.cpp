@@ -132,7 +132,7 @@ void CachingAllocator::wait_for_events() {
 }
 
 void CachingAllocator::event_is_done(Block* block) {
-  FXOPT_CHECK(block->pending_events > 0, "an event is done twice");
+  FXOPT_CHECK(block->pending_events > 0, "an event completes twice");
   if (--block->pending_events == 0) free_block(block);
 }
 

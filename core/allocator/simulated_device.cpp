@@ -19,7 +19,7 @@ int64_t whole_pages(int64_t bytes) {
 
 SimulatedDevice::SimulatedDevice(int64_t total_bytes, int64_t other_bytes)
     : total_bytes_(total_bytes), free_bytes_(total_bytes - other_bytes) {
-  FXOPT_CHECK(other_bytes >= 0 && other_bytes <= total_bytes, "more memory is taken than the device has");
+  FXOPT_CHECK(other_bytes >= 0 && other_bytes <= total_bytes, "other_bytes is negative or above total_bytes");
 }
 
 std::optional<uint64_t> SimulatedDevice::allocate(int64_t bytes) {
@@ -29,7 +29,7 @@ std::optional<uint64_t> SimulatedDevice::allocate(int64_t bytes) {
 
 void SimulatedDevice::free(uint64_t, int64_t bytes) {
   free_bytes_ += whole_pages(bytes);
-  FXOPT_CHECK(free_bytes_ <= total_bytes_, "more is freed than was allocated");
+  FXOPT_CHECK(free_bytes_ <= total_bytes_, "more memory is freed than was allocated");
 }
 
 uint64_t SimulatedDevice::reserve(int64_t bytes) { return take_addresses(bytes); }
@@ -37,12 +37,12 @@ uint64_t SimulatedDevice::reserve(int64_t bytes) { return take_addresses(bytes);
 void SimulatedDevice::unreserve(uint64_t, int64_t) {}
 
 bool SimulatedDevice::map(uint64_t, int64_t bytes, int64_t page_bytes) {
-  FXOPT_CHECK(bytes % page_bytes == 0, "a page is mapped in part");
+  FXOPT_CHECK(bytes % page_bytes == 0, "the size to map is not a multiple of the page size");
   return take_memory(bytes / page_bytes * whole_pages(page_bytes));
 }
 
 void SimulatedDevice::unmap(uint64_t address, int64_t bytes, int64_t page_bytes, int64_t stream) {
-  FXOPT_CHECK(bytes % page_bytes == 0, "a page is unmapped in part");
+  FXOPT_CHECK(bytes % page_bytes == 0, "the size to unmap is not a multiple of the page size");
   finish(stream);
   free(address, bytes / page_bytes * whole_pages(page_bytes));
 }

@@ -9,17 +9,18 @@
 
 namespace fxopt {
 
-// A device without memory: only addresses and counts. Addresses start at 0x7f0000000000, are
-// multiples of 2 MiB, grow with each call and are never reused. The addresses of a real device
-// cannot be predicted, so ties between blocks of one size, which the lower address wins, follow
-// this model. Memory is taken in pages of 2 MiB, as the driver does. Every call is O(1).
+// A device that has no memory and only keeps addresses and counts. Addresses start at
+// 0x7f0000000000, are multiples of 2 MiB, grow with each call and are never reused. Among free
+// blocks of one size, the allocator takes the block at the lowest address. The addresses of a real
+// device cannot be predicted, so the simulation makes this choice by its own addresses. The device
+// takes memory in pages of 2 MiB, as the driver does. Every call is O(1).
 class SimulatedDevice final : public AllocatorDevice {
  public:
   static constexpr int64_t kPageBytes = int64_t{2} << 20;
   static constexpr uint64_t kFirstAddress = 0x7f0000000000;
 
-  // `total_bytes` is the device's memory, `other_bytes` the part taken outside the allocator: the
-  // CUDA context, NCCL.
+  // `total_bytes` is the size of the device's memory. `other_bytes` is the part that the CUDA
+  // context, NCCL and other users outside the allocator take.
   explicit SimulatedDevice(int64_t total_bytes, int64_t other_bytes = 0);
 
   int64_t total_bytes() const override { return total_bytes_; }
@@ -35,7 +36,8 @@ class SimulatedDevice final : public AllocatorDevice {
   void wait(uint64_t event) override;
   std::optional<std::vector<int64_t>> take_finished_streams() override;
 
-  // Marks all work queued on `stream` so far as done, with its earlier events.
+  // Marks all work queued on `stream` so far as done. All events recorded on `stream` so far are
+  // then done.
   void finish(int64_t stream);
 
  private:
@@ -46,9 +48,9 @@ class SimulatedDevice final : public AllocatorDevice {
   int64_t free_bytes_;
   uint64_t next_address_ = kFirstAddress;
   uint64_t next_event_ = 1;
-  std::unordered_map<uint64_t, int64_t> stream_of_event_;  // events not known to be done
-  std::unordered_map<int64_t, uint64_t> finished_up_to_;   // by stream: events below it are done
-  std::vector<int64_t> finished_;                          // since take_finished_streams()
+  std::unordered_map<uint64_t, int64_t> stream_of_event_;  // events that may not be done yet
+  std::unordered_map<int64_t, uint64_t> finished_up_to_;   // by stream: lower events are done
+  std::vector<int64_t> finished_;                          // since the last take_finished_streams()
 };
 
 }  // namespace fxopt

@@ -7,8 +7,8 @@
 
 namespace fxopt {
 
-// One counter of torch.cuda.memory_stats. `allocated` and `freed` are the sums of all increases and
-// of all decreases.
+// One counter of torch.cuda.memory_stats. `allocated` is the sum of all increases, and `freed` is
+// the sum of all decreases.
 struct Statistic {
   int64_t current = 0;
   int64_t peak = 0;
@@ -29,23 +29,23 @@ struct Statistic {
   bool operator==(const Statistic&) const = default;
 };
 
-// Private pools count under small and large like the default pools.
+// Private pools are counted in kSmall and kLarge, like the default pools.
 enum class PoolKind : uint8_t { kAll, kSmall, kLarge };
 inline constexpr size_t kAllPools = static_cast<size_t>(PoolKind::kAll);
 using StatisticByPool = std::array<Statistic, 3>;  // indexed by PoolKind
 
-// The counters that torch.cuda.memory_stats reports. Members in bytes end in _bytes; the others are
-// counts.
+// The counters that torch.cuda.memory_stats reports. Members whose names end in _bytes are in
+// bytes. The other members are counts.
 struct AllocatorStatistics {
-  StatisticByPool allocation;       // from the call of allocate to the call of free
-  StatisticByPool segment;          // classic segments; expandable ones do not count
-  StatisticByPool active;           // until the last stream is done with the block
-  StatisticByPool inactive_split;   // free blocks of classic segments that are in use elsewhere
+  StatisticByPool allocation;       // blocks between the call of allocate() and the call of free()
+  StatisticByPool segment;          // classic segments; expandable segments are not counted
+  StatisticByPool active;           // blocks that at least one stream may still use
+  StatisticByPool inactive_split;   // free blocks of classic segments that are partly in use
   StatisticByPool allocated_bytes;  // torch.cuda.memory_allocated
   StatisticByPool reserved_bytes;   // torch.cuda.memory_reserved
-  StatisticByPool active_bytes;     // active, in bytes
+  StatisticByPool active_bytes;     // bytes of the active blocks
   StatisticByPool inactive_split_bytes;
-  StatisticByPool requested_bytes;  // requested sizes before rounding; falls with active_bytes
+  StatisticByPool requested_bytes;  // requested sizes of the active blocks, before rounding
   Statistic oversize_allocations;   // blocks too large to be split
   Statistic oversize_segments;
   int64_t num_alloc_retries = 0;

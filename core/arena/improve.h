@@ -10,19 +10,19 @@
 
 namespace fxopt::arena {
 
-// Fills the skyline repeatedly with orders in which the blocks that stood out above the target come
-// earlier (squeaky wheel optimization, Joslin and Clements 1999).
+// Fills the skyline repeatedly. Each new order moves blocks that ended above the target to earlier
+// positions. This is squeaky wheel optimization (Joslin and Clements 1999).
 class OrderSearch {
  public:
   explicit OrderSearch(const Problem& problem) : problem_(problem), filler_(problem) {}
 
-  // Continues from several orders for a while and then from the best one, until a packing meets the
-  // target or the budget ends. Replaces `packing` by the lowest found. Returns true if it became
-  // lower.
+  // Improves each of several orders for a while, and then only the best order. Stops if a packing
+  // meets the target, or if the budget ends. If the search found a lower packing, replaces
+  // `packing` by the lowest one and returns true. Otherwise returns false.
   bool run(int64_t target, Budget& budget, Packing& packing);
 
  private:
-  // An order and the filler's packing of it.
+  // An order, and the packing that the filler makes from the order.
   struct Attempt {
     Order order;
     Packing packing;

@@ -8,17 +8,23 @@
 
 namespace fxopt::arena {
 
-// An order of all blocks, by index: among candidates, the earliest block is placed first.
+// A list of the indices of all blocks. Among several candidates, the block that comes first in the
+// list is placed first.
 using Order = std::vector<uint32_t>;
 
 enum class OrderKind { kLifetime, kSize, kArea, kLoad, kLoadLifetime };
-// First the orders that gave the lowest skylines on large problems.
+// The kinds that gave the lowest skylines on large problems come first.
 inline constexpr std::array kAllOrders{OrderKind::kLoadLifetime, OrderKind::kArea, OrderKind::kSize, OrderKind::kLoad,
                                        OrderKind::kLifetime};
 
-// Sorts the blocks, largest first: by sections alive, size, their product, or the largest load of a
-// section in which the block is alive (then by product, or by sections alive). Ties are broken by
-// the other measures, then by index. O(n log n + sections).
+// Sorts the blocks by a measure. The block with the largest measure comes first. `kind` selects the
+// measure:
+//   - kLifetime: the number of sections in which the block is live
+//   - kSize: the size
+//   - kArea: the product of lifetime and size
+//   - kLoad: the largest load of a section in which the block is live, then the area
+//   - kLoadLifetime: the same load as for kLoad, then the lifetime
+// Ties are broken by the other measures, then by index. O(n log n + sections).
 Order make_order(const Problem& problem, OrderKind kind);
 
 }  // namespace fxopt::arena

@@ -100,7 +100,7 @@ std::optional<Converted> convert(std::span<const ArenaItem> items, int64_t align
   int64_t unit = 0;
   std::vector<int64_t> sizes;
   for (uint32_t i = 0; i < items.size(); ++i) {
-    FXOPT_CHECK(items[i].first <= items[i].last && items[i].bytes >= 0, "an item ends before it begins or is negative");
+    FXOPT_CHECK(items[i].first <= items[i].last && items[i].bytes >= 0, "an item has a negative lifetime or size");
     if (items[i].bytes == 0) continue;
     const WideSum size = (WideSum{items[i].bytes} + alignment - 1) / alignment * alignment;
     sum += size;
@@ -152,7 +152,7 @@ std::vector<int64_t> plan_problem(const Problem& problem, int64_t lower_bound, i
 }  // namespace arena
 
 std::optional<ArenaPlan> plan_arena(std::span<const ArenaItem> items, const ArenaOptions& options) {
-  FXOPT_CHECK(options.alignment >= 1 && options.effort >= 0, "an alignment below 1 or a negative effort");
+  FXOPT_CHECK(options.alignment >= 1 && options.effort >= 0, "the alignment is below 1, or the effort is negative");
   const std::optional<arena::Converted> converted = arena::convert(items, options.alignment);
   if (!converted.has_value()) return std::nullopt;
   const arena::Problem& problem = converted->problem;

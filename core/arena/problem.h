@@ -8,13 +8,14 @@
 
 namespace fxopt::arena {
 
-// An item as the search sees it. Time is cut into sections in order of time: one section for each
-// maximal set of items alive together. Two items are alive together exactly if they share a
-// section. Sizes are in units.
+// An item in the form that the search uses. Time is divided into sections, in order of time. Each
+// maximal set of items that are live together has one section. Two items share a section if and
+// only if they are live together. Sizes are in units, and one unit is the greatest common divisor
+// of all rounded sizes.
 struct Block {
-  int32_t begin = 0;  // sections [begin, end)
+  int32_t begin = 0;  // the block is live in the sections [begin, end)
   int32_t end = 0;
-  int64_t size = 0;  // above 0
+  int64_t size = 0;  // at least 1
 };
 
 struct Problem {
@@ -28,7 +29,7 @@ struct Packing {
   int64_t height = 0;
 };
 
-// Counts down the steps of a search. Deterministic, unlike a clock.
+// Counts down the steps of a search. Unlike a clock, a budget is deterministic.
 class Budget {
  public:
   explicit Budget(int64_t steps) : left_(steps) {}
@@ -43,27 +44,30 @@ class Budget {
   int64_t left_;
 };
 
-// Numbers the sections of the given intervals (both ends included) and sets begin and end of each
-// block. Returns the number of sections. O(n log n).
+// Divides the time of the `chosen` items into numbered sections. Sets `begin` and `end` of each
+// block. The intervals of the items include both ends. Returns the number of sections. O(n log n).
 int32_t number_sections(std::span<const ArenaItem> items, std::span<const uint32_t> chosen, std::vector<Block>& blocks);
 
 // Returns the sum of sizes in each section. O(n + sections).
 std::vector<int64_t> section_loads(const Problem& problem);
 
-// Returns the height of these offsets. O(n).
+// Returns the height of the packing with these offsets. O(n).
 int64_t height_of(const Problem& problem, std::span<const int64_t> offsets);
 
-// A part of a problem that can be planned on its own, above `base`.
+// A part of a problem that can be planned on its own. The blocks of the part are placed above the
+// height `base`.
 struct Part {
   Problem problem;
   std::vector<uint32_t> members;  // index of each block in the whole problem
   int64_t base = 0;
 };
 
-// Cuts a problem wherever no block crosses from one section to the next. Blocks that are alive
-// throughout a piece are placed at its bottom (some best packing has them there: blocks below them
-// can move above), and the rest is cut further. Blocks placed so get their offset here; each other
-// block belongs to one part. O(n log n): deeply nested pieces are not cut further.
+// Splits a problem wherever no block crosses from one section to the next. In each piece, blocks
+// that are live throughout the piece are placed at the bottom. The other blocks of the piece are
+// split in the same way. At least one best packing has this form, because any blocks below the
+// placed blocks can move above the placed blocks. Sets the offset of each block that is placed
+// here. Each other block belongs to one part. O(n log n), because deeply nested pieces are not
+// split further.
 std::vector<Part> split_problem(const Problem& problem, std::vector<int64_t>& offsets);
 
 }  // namespace fxopt::arena

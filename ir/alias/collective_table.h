@@ -13,70 +13,83 @@
 
 namespace fxopt {
 
-// The purpose of a collective, inferred from the producers of its data and the consumers of its
-// result, never from names.
+// The purpose of a collective. fxopt infers the purpose from the producers of the collective's data
+// and from the consumers of the collective's result. The names of nodes and parameters are not
+// used.
 enum class CollectiveClass : uint8_t {
   kOther,         // activations, tokens, statistics
-  kUnshard,       // an all-gather of one parameter's shard; in backward also of one saved value
+  kUnshard,       // an all-gather of one parameter's shard or, in backward, of one saved value
   kGradient,      // a reduction whose result the graph returns
-  kPointToPoint,  // send, receive or an unknown pattern: keeps its place in the order of its group
+  kPointToPoint,  // a send, a receive or an unknown pattern: its order within the group is kept
 };
 
 struct Collective {
   NodeId start;
-  std::vector<NodeId> waits;  // for it or for one of its results, in schedule order
+  // The nodes that wait for the collective or for its results, in schedule order.
+  std::vector<NodeId> waits;
   CollectiveKind kind = CollectiveKind::kOther;
   CollectiveClass of = CollectiveClass::kOther;
   GroupKey group;
-  const ProcessGroup* listed = nullptr;  // nullptr: the module does not list the group
-  // The number of ranks, by the call's argument, else as listed; 0: unknown.
+  const ProcessGroup* listed = nullptr;  // nullptr if the module does not list the group
+  // The number of ranks. If the call and the listed group give different numbers, the call's
+  // argument is used. 0 means that the number is unknown.
   int64_t ranks = 0;
-  StringId reduce_op;                                // invalid: not a reduction
-  std::optional<Tensor> input, output;               // each is set if it is one tensor
-  std::optional<int64_t> input_bytes, output_bytes;  // the sizes of these two
+  StringId reduce_op;  // invalid if the collective is not a reduction
+  // The input and the output. Each is set only if it is a single tensor.
+  std::optional<Tensor> input, output;
+  std::optional<int64_t> input_bytes, output_bytes;  // bytes of `input` and of `output`
 
-  // kUnshard, kGradient: the parameter's place among the graph's inputs, if it is known. An unshard
-  // gathers that parameter. A gradient has the input that the file records for it, else the
-  // gradient's own place among the outputs.
+  // The place of a parameter among the graph's inputs. Absent if the place is unknown.
+  // - For kUnshard, this is the parameter that the collective gathers.
+  // - For kGradient, this is the input that the file records for the returned gradient. If the file
+  //   records no input, this is the place of the gradient among the outputs.
+  // - For other classes, the place is absent.
   std::optional<uint32_t> parameter;
 
-  // Whether the recorded sizes fit the collective: a gather's result is `ranks` times its input, a
-  // reduce-scatter's input is `ranks` times its result, and all others keep the size. False if they
-  // are unknown.
+  // Whether the recorded sizes fit the collective. False if a size is unknown.
+  // - The result of an all-gather has `ranks` times the bytes of the input.
+  // - The input of a reduce-scatter has `ranks` times the bytes of the result.
+  // - For any other kind, the input and the result have the same bytes.
   bool sizes_fit() const;
 
-  // The bytes that a cap counts: the larger of the two.
+  // The bytes that are compared with a cap: the larger of `input_bytes` and `output_bytes`. Returns
+  // nothing if one of the two is unknown.
   std::optional<int64_t> bytes() const {
     if (!input_bytes.has_value() || !output_bytes.has_value()) return std::nullopt;
     return *input_bytes > *output_bytes ? *input_bytes : *output_bytes;
   }
 };
 
-// Returns every collective of the graph in schedule order. `values` of symbols are for bytes.
-// O(nodes + edges + groups).
+// Returns every collective of the graph in schedule order. `values` are the values of symbols.
+// Sizes in bytes may depend on symbols. O(nodes + edges + groups).
 std::vector<Collective> find_collectives(const Graph& graph, const SymbolValues& values);
 
-// A collective of several tensors: it takes a list, or a buffer that packs them side by side and
-// whose result is split again.
+// A collective that moves several tensors. It has one of two forms:
+// - The collective takes a list of tensors.
+// - The input is a buffer in which the tensors are packed side by side. The result is split into
+//   the tensors.
 struct CollectiveBucket {
   NodeId start;
   size_t tensors = 0;
-  NodeId last_wait;  // invalid: nothing waits for it
-  // The nodes that make its storages: buffers, results and their copies. Sorted by place.
+  NodeId last_wait;  // invalid if no node waits for the collective
+  // The nodes that create the bucket's storages: buffers, results and copies of results. The nodes
+  // are sorted by place in the schedule.
   std::vector<NodeId> makes;
 };
 
-// Finds buckets by data flow, whoever made them: `bucket`, PyTorch's bucketing in its modes
-// default, coalesced and custom_ops, or a model. In schedule order. O(nodes + edges).
+// Returns the buckets in schedule order. The buckets are found by data flow. A bucket may come from
+// the pass `bucket`, from the model, or from PyTorch's bucketing in the modes default, coalesced
+// and custom_ops. O(nodes + edges).
 std::vector<CollectiveBucket> find_buckets(const Graph& graph);
 
-// The two FSDP recognisers of PyTorch 2.15 (torch/_inductor/fx_passes/bucketing.py and fsdp.py)
-// under their names there, for every node. O(nodes + edges).
+// The answers of the two FSDP recognisers of PyTorch 2.15 for every node. The members have the
+// names of the recognisers in torch/_inductor/fx_passes/bucketing.py and fsdp.py. O(nodes + edges).
 struct FsdpRecognisers {
-  // An all-gather whose data come from exactly one placeholder. Nodes without inputs do not count.
+  // True for an all-gather whose data come from exactly one placeholder. Other nodes without
+  // inputs, such as get_attrs, are ignored.
   IdMap<NodeId, bool> is_fsdp_all_gather;
-  // The wait of a reduce-scatter that has a user, and whose direct and indirect users, except the
-  // output, each read a single node.
+  // True for the wait of a reduce-scatter if the wait has a user, and if each direct or indirect
+  // user reads only one node. The output may read several nodes.
   IdMap<NodeId, bool> is_fsdp_reduce_scatter;
 };
 FsdpRecognisers fsdp_recognisers(const Graph& graph);

@@ -10,22 +10,23 @@
 #include "ir/graph/graph.h"
 #include "ir/graph/types.h"
 
-// Which nodes must stay before which, and why. Every pass that moves nodes asks here.
+// The constraints on the order of nodes, and the reason for each constraint. Every pass that moves
+// nodes uses DependenceMap.
 
 namespace fxopt {
 
-// Why a node must follow another.
+// Why a node must follow another node.
 enum class DependenceKind : uint8_t {
-  kValue,       // it reads the other's result
-  kStorage,     // one writes memory that the other reads or writes
-  kMetadata,    // one changes sizes, strides or storage of a tensor that the other is given
-  kRandom,      // both draw random numbers
-  kCollective,  // both are issued on one group, or one group is unknown
-  kEffect,      // one may do anything, and the other has effects
-  kMode,        // one changes gradient mode or autocast
-  kEvent,       // one records events or waits for one, and the other does so or is on its stream
+  kValue,       // the node reads the other node's result
+  kStorage,     // one node writes memory that the other node reads or writes
+  kMetadata,    // one node changes sizes, strides or storage of an operand of the other node
+  kRandom,      // both nodes draw random numbers
+  kCollective,  // both nodes are issued on one group, or the group of one node is unknown
+  kEffect,      // one node may do anything, and the other node has effects
+  kMode,        // one node changes gradient mode or autocast
+  kEvent,       // one node has stream events; the other node has events or is on the same stream
   kControl,     // a control dependency
-  kBoundary,    // placeholders come first and in order, the output last
+  kBoundary,    // placeholders come first and in order, and the output comes last
 };
 template <>
 struct EnumNames<DependenceKind> {
@@ -42,51 +43,59 @@ struct EnumNames<DependenceKind> {
 };
 
 struct Dependence {
-  NodeId on;  // the node that comes first
+  NodeId on;  // the earlier node; in followers(), the later node
   DependenceKind why;
   bool operator==(const Dependence&) const = default;
 };
 
-// The dependences of one graph in its present schedule. A schedule in which every node comes after
-// all its dependences preserves, bit by bit, all that the graph computes, returns to the caller and
-// issues. The dependences hold in every such schedule, so one map serves many moves. Any other
-// change of the graph invalidates it.
+// The dependences between the nodes of one graph, derived from the present schedule. A schedule
+// respects the dependences if every node comes after all nodes that it depends on. Every schedule
+// that respects the dependences computes and returns the same bits, and issues the same
+// collectives. The map stays valid after a move that respects the dependences. Any other change of
+// the graph invalidates the map.
 //
-// Storage    Memory has versions, by alias class: a write makes one, and a node that reads data
-//            reads the last. A wait makes one as well, because a collective's result is there only
-//            then. Until the wait, the collective reads its inputs.
-// Metadata   Likewise, by class of tensor objects: every node that is given a tensor reads it.
-// Random     Draws keep their order, except those whose place in a slot is recorded.
+// Storage    The memory of each alias class has versions. A write creates a version. A node that
+//            reads data reads the last version. A wait also creates a version, because a
+//            collective's result is available only after the wait. Before the wait, the collective
+//            may read its inputs.
+// Metadata   The metadata of each class of tensor objects has versions in the same way. Every node
+//            that takes a tensor reads the tensor's metadata.
+// Random     Draws keep their order, except draws whose place in a slot is recorded.
 // Effect     No draw, write, collective, wait, assertion or mode change crosses an undescribed op
 //            or a barrier.
 //
-// Some dependences that follow from others are left out. Built in O(nodes + edges + tensors), plus,
-// for each write to memory that several asynchronous collectives read, their waits.
+// Some dependences that follow from other dependences are left out. Construction takes O(nodes +
+// edges + tensors). If several asynchronous collectives read the same memory, each write to this
+// memory adds the number of their waits.
 class DependenceMap {
  public:
   DependenceMap(const Graph& graph, EffectMap& effects, const StorageMap& storages);
 
-  // The nodes that `node` must follow, each once, in the order of the kinds. Without kBoundary,
-  // which range() and violation() derive from the kinds of nodes.
+  // Returns the nodes that `node` must follow. Each node is listed once, in the order of
+  // DependenceKind. kBoundary is left out, because range() and violation() derive it from the kinds
+  // of nodes.
   std::span<const Dependence> of(NodeId node) const { return slice(dependences_, own_.get(node)); }
-  // The nodes that must follow `node`, in schedule order. Dependence::on is the later node.
+  // Returns the nodes that must follow `node`, in schedule order. Dependence::on is the later node.
   std::span<const Dependence> followers(NodeId node) const { return slice(followers_, of_followers_.get(node)); }
 
-  // The obstacle to moving `node` right before `before` (invalid: to the end) in the present
-  // schedule: the nearest node that it would cross and must not. Nothing if it may move.
-  // Placeholders and the output may not. O(dependences of the node).
+  // Returns the obstacle to moving `node` right before `before` in the present schedule. If
+  // `before` is invalid, `node` moves to the end. The obstacle is the nearest node that `node` must
+  // not cross. Returns nothing if `node` may move. Placeholders and the output may not move.
+  // O(dependences of the node).
   std::optional<Dependence> obstacle(NodeId node, NodeId before) const;
   bool can_move(NodeId node, NodeId before) const { return !obstacle(node, before).has_value(); }
 
-  // The nearest nodes that the node must stay after and before, including those that bound the
-  // graph (kBoundary). O(dependences of the node).
+  // The limits within which a node may move. `after` is the nearest node that the node must stay
+  // after, and `before` is the nearest node that it must stay before. The nodes that bound the
+  // graph (kBoundary) are included. O(dependences of the node).
   struct Range {
     std::optional<Dependence> after, before;
   };
   Range range(NodeId node) const;
 
-  // Returns a node of `order` that comes before one it must follow, if any. `order` holds every
-  // node of the graph once. O(nodes + dependences).
+  // Returns a node that `order` places before one of the node's dependences. Returns nothing if
+  // `order` respects all dependences. `order` contains every node of the graph once. O(nodes +
+  // dependences).
   struct Violation {
     NodeId node;
     Dependence dependence;

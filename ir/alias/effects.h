@@ -7,77 +7,81 @@
 #include "ir/graph/graph.h"
 #include "ir/ops/op.h"
 
-// Facts about one call that its arguments decide. EffectMap has its effects as a whole.
+// Facts about one call that depend on the call's arguments. EffectMap combines all effects of a
+// call.
 
 namespace fxopt {
 
-// True if this call draws random numbers: a random op, unless it is dropout-like with a probability
-// that is statically 0. Fused attention is seeded whatever its dropout_p.
+// True if this call draws random numbers. A random op whose dropout probability is statically 0
+// draws nothing. Fused attention always draws a seed, even if dropout_p is 0.
 bool is_random_call(const Graph& graph, NodeId node);
 
-// True for a draw whose place in a slot is recorded: it yields the same numbers at any place of the
-// schedule. O(1).
+// True for a draw whose place in a slot is recorded. The draw yields the same numbers at any place
+// of the schedule. O(1).
 bool is_recorded_draw(const Graph& graph, NodeId node);
 
-// The relation of the call's result to its inputs: Op::view, refined for getitem. A getitem of a
-// tuple, list or dict is a projection. A getitem of a tensor by integers, slices, None and Ellipsis
-// is a view. By anything else (a tensor, a mask, a list) it is a copy, or a view if the index is
-// one integer in a tensor. O(1), or O(elements of the index).
+// Returns the relation of the call's result to its inputs. This is Op::view, refined for getitem:
+// - A getitem of a tuple, list or dict is a projection.
+// - A getitem of a tensor by integers, slices, None and Ellipsis is a view.
+// - A getitem of a tensor by anything else (a tensor, a mask, a list) is kMaybeView. The result is
+//   a view if the index is a tensor that holds one integer, and a copy otherwise.
+// O(1), or O(elements of the index).
 ViewKind view_of_call(const Graph& graph, NodeId node);
 
-// Returns the first node met for which `is_it` holds, among the users of these nodes and of their
-// views; invalid if none exists. Asks about each user once. O(readers log readers).
+// Searches the users of the nodes in `from`, and the users of views of these nodes. Returns the
+// first user for which `is_it` returns true, or an invalid id if no such user exists. Calls `is_it`
+// once for each user. O(users log users).
 NodeId find_reader(const Graph& graph, std::vector<NodeId> from, const std::function<bool(NodeId reader)>& is_it);
 
-// The tuple, list or dict that a getitem takes an element of. Invalid for any other node, such as a
-// getitem of a tensor. Costs as much as view_of_call().
+// Returns the tuple, list or dict from which a getitem takes an element. Invalid for any other
+// node, such as a getitem of a tensor. Takes the time of view_of_call().
 NodeId whole_of(const Graph& graph, NodeId node);
 
-// Whether the call reads its tensors for their sizes, dtype and device alone: `ones_like`,
-// `new_zeros`. O(1).
+// Whether the call uses only the sizes, dtype and device of its tensors, as `ones_like` and
+// `new_zeros` do. O(1).
 bool reads_shape_alone(const Graph& graph, NodeId node);
 
-// Whether the result may be, or hold, the very tensors given to a Python function (Op::hands_on). A
-// result without a recorded value may be a list. O(1).
+// Whether the result of a Python function may be, or may contain, a tensor that the function takes
+// as an argument (Op::hands_on). A result without a recorded value is assumed to be a list. O(1).
 bool may_hand_on(const Graph& graph, NodeId node);
 
-// Whether the schema says that the result is argument 0, or a view of it, whenever possible, and
-// the call does not ask for a copy. O(arguments).
+// Whether the call returns argument 0 or a view of argument 0 whenever this is possible. The alias
+// annotation of the schema decides. False if the call requests a copy. O(arguments).
 bool shares_where_it_can(const Graph& graph, NodeId node);
 
-// Whether the call has several results and no recorded value, so that one stand-in represents all
-// results. O(1).
+// Whether the call has several results and no recorded value. One substitute value then represents
+// all results. O(1).
 bool is_unrecorded_tuple(const Graph& graph, NodeId node);
 
-// Collects the positions of arguments whose tensors may leave the call with other sizes, strides,
-// offset or storage. These are:
-// - argument 0 of `t_` and its kin;
-// - `out` of an out variant, unless the recorded values show that it already has the result's
+// Collects the positions of arguments whose tensors may have other sizes, strides, offset or
+// storage after the call. These are:
+// - argument 0 of `t_` and similar ops;
+// - `out` of an out variant, unless the recorded values show that `out` already has the result's
 //   sizes;
-// - arguments written by an op that only a file describes, unless it returns that very tensor and
-//   records the same metadata for it.
-// Calls with unknown writes (EffectMap) may change all their tensors and are not covered here.
-// O(writes * rank).
+// - arguments written by an op that only a file describes, unless the op returns the same tensor
+//   and records the same metadata for it.
+// A call with unknown writes (EffectMap) may change all its tensors. This function does not cover
+// such calls. O(writes * rank).
 void collect_metadata_changes(const Graph& graph, NodeId node, std::vector<uint8_t>& positions);
 
-// True if the call writes only the metadata of a tensor (`t_`, `set_`, `detach_`) and no bytes. An
-// op that may enlarge its storage (`resize_`) writes bytes. O(1).
+// True if the call writes only the metadata of a tensor and no bytes (`t_`, `set_`, `detach_`). An
+// op that may enlarge the tensor's storage (`resize_`) counts as writing bytes. O(1).
 bool writes_only_metadata(const Graph& graph, NodeId node);
 
-// True if the writes of Op::writes happen: batch norm updates its running statistics only in
-// training.
+// True if the call performs the writes of Op::writes. For example, batch norm updates its running
+// statistics only in training.
 bool is_writing_call(const Graph& graph, NodeId node);
 
-// Whether the call may see more of its tensors than their elements, sizes and strides: their offset
-// in the storage, other bytes of the storage, or anything that an operator outside the built-in
-// table inspects. False for the output. O(1).
+// Whether the call may observe more of its tensors than elements, sizes and strides. Examples are
+// the storage offset and other bytes of the storage. True for operators outside the built-in table,
+// because they may inspect anything. False for the output. O(1).
 bool sees_storage(const Graph& graph, NodeId node);
 
-// Whether the op views memory by strides and an offset that it is given (`as_strided`). Decided by
-// name. O(length of the name).
+// Whether the op creates a view whose strides and offset are arguments of the call (`as_strided`).
+// The operator's name decides. O(length of the name).
 bool sets_strides(const Op& op);
-// Whether the call is a view with wider elements, which needs a storage offset that is a multiple
-// of their width. O(1).
+// Whether the call may view its input with wider elements. The storage offset must then be a
+// multiple of the wider element size. O(1).
 bool needs_aligned_place(const Graph& graph, NodeId node);
 
 }  // namespace fxopt

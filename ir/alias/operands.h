@@ -12,21 +12,22 @@ namespace fxopt {
 
 // The operands of calls that write.
 //
-// Ops that write refuse operands that overlap, and detect this by tensor objects. If x is not
-// dense, `index_put_(x, i, x)` raises, but a view of all of x in place of the second x does not
-// (at::assert_no_overlap, MemoryOverlap.cpp). A pass that replaces one node by another therefore
-// asks whether such a call would then have one operand twice.
+// Ops that write raise an error if operands overlap (at::assert_no_overlap, MemoryOverlap.cpp).
+// PyTorch compares tensor objects to detect an overlap. If x is not dense, `index_put_(x, i, x)`
+// raises. If the second x is replaced by a view of all of x, the call does not raise. Therefore,
+// before a pass replaces one node by another node, the pass must check whether a writing call would
+// get the same operand twice.
 //
 // Built in O(nodes + edges).
 class WrittenOperands {
  public:
   WrittenOperands(const Graph& graph, EffectMap& effects);
 
-  // Whether a call that writes has both as operands.
-  // O(uses of `gone` and of the results of in-place ops on it).
+  // Whether a writing call has both `gone` and `kept` as operands. O(uses of `gone` and of the
+  // results of in-place ops on `gone`).
   bool has_both(NodeId gone, NodeId kept) const;
   // Records that `kept` replaces `gone` from now on.
-  // O(uses of `gone` and of the results of in-place ops on it).
+  // O(uses of `gone` and of the results of in-place ops on `gone`).
   void replace(NodeId gone, NodeId kept);
 
  private:
@@ -34,10 +35,11 @@ class WrittenOperands {
     return static_cast<uint64_t>(call.index()) << 32U | static_cast<uint64_t>(operand.index());
   }
 
-  // The node whose tensor `node` is: an in-place op returns its argument.
+  // Returns the node whose tensor `node` returns. For an in-place op, this is the op's argument.
+  // For any other node, this is `node`.
   NodeId tensor_of(NodeId node) const;
   bool is_given_with(NodeId node, NodeId tensor) const;
-  // Adds `tensor` to the operands of every writing call that has `node`.
+  // Adds `tensor` to the operands of every writing call that has `node` as an operand.
   void add_uses(NodeId node, NodeId tensor);
 
   struct Hash {
@@ -45,8 +47,8 @@ class WrittenOperands {
   };
 
   const Graph& graph_;
-  HashSet<uint64_t, Hash> given_;                 // writing call and tensor
-  IdMap<NodeId, NodeId> tensors_;                 // by result of an in-place op
+  HashSet<uint64_t, Hash> given_;                 // pairs of a writing call and a tensor
+  IdMap<NodeId, NodeId> tensors_;                 // the tensor that each in-place op returns
   HashMap<NodeId, std::vector<NodeId>> results_;  // results of in-place ops, by tensor
 };
 

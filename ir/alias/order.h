@@ -4,22 +4,23 @@
 
 #include "ir/graph/graph.h"
 
-// Constraints on a node's place besides the values it reads.
+// Constraints on a node's place in the schedule that do not come from the values that the node
+// reads.
 
 namespace fxopt {
 
 // True if the node records a stream event or waits for one.
 bool has_events(const Graph& graph, NodeId node);
 
-// True if the node waits for something that gives it no data: a control dependency or an event.
-// Nodes that wait for this one do not count: if it is erased, they inherit its control dependencies
-// (Graph::prune_control(), Replacer in passes/pass/replacer.h).
+// True if the node waits for a control dependency or for an event. Neither of the two passes data.
+// Nodes that wait for this node do not matter. If this node is erased, those nodes inherit its
+// control dependencies (Graph::prune_control(), Replacer in passes/pass/replacer.h).
 bool is_held(const Graph& graph, NodeId node);
 
-// The stream that the node runs on; nothing for the current stream.
+// Returns the stream that the node runs on. Returns nothing for the current stream.
 std::optional<StringId> stream_of(const Graph& graph, NodeId node);
 
-// The nodes that are targets of control dependencies. O(nodes).
+// Returns the nodes that are targets of control dependencies. O(nodes).
 IdMap<NodeId, bool> control_targets(const Graph& graph);
 
 }  // namespace fxopt

@@ -8,58 +8,72 @@
 #include "ir/graph/module.h"
 #include "ir/values/sym_int.h"
 
-// The arrangement of ranks of process groups: the order of ranks' data in a gathered tensor.
+// The arrangement of ranks in process groups. The arrangement decides the order of the ranks' data
+// in a gathered tensor.
 
 namespace fxopt {
 
-// The listed group of the uid; nullptr: not listed. O(groups).
+// Returns the group with this uid, or nullptr if the module does not list the group. O(groups).
 const ProcessGroup* find_group(const Module& module, StringId uid);
 
-// The place of the file's rank among `ranks`. Nothing if the file does not record its rank, or if
-// `ranks` does not contain it. O(ranks).
+// Returns the place of the file's rank among `ranks`. The file's rank is the rank that the file
+// records. Returns nothing if the file does not record a rank, or if `ranks` does not contain this
+// rank. O(ranks).
 std::optional<size_t> own_place(const Module& module, std::span<const int64_t> ranks);
 
-// Whether `place` is `scale` times the place of the file's rank among `ranks`. A graph may be of
-// one rank, and its place is a number, or of all ranks, and its place is a symbol of the kind rank.
+// Whether `place` is `scale` times the place of the file's rank among `ranks`. In a graph of one
+// rank, `place` is a number. In a graph of all ranks, `place` is a symbol of the kind rank.
 //
-// A symbol is taken for the rank's coordinate if three conditions hold. It ranges from 0 to one
-// less than the number of `ranks`. Its hint is the place of the file's rank. No other listed group
-// of as many ranks contains the file's rank, because the symbol might be its coordinate there. A
-// symbol is taken for the rank itself if `ranks` are the whole world: 0, 1, 2, ...
+// A symbol is accepted as this place if three conditions hold:
+// - It ranges from 0 to one less than the number of `ranks`.
+// - Its hint is the place of the file's rank.
+// - No other listed group of the same size contains the file's rank. If such a group existed, the
+//   symbol might be the place in that group.
+// If `ranks` are the whole world (0, 1, 2, ...), the place equals the rank, and the third condition
+// does not apply.
 //
-// In a file with such symbols a number is not a place, because it is the same on all ranks.
-// O(groups + ranks + symbols).
+// If the file has symbols of the kind rank, a plain number is never accepted, because a number is
+// the same on all ranks. O(groups + ranks + symbols).
 bool is_own_place(const Module& module, std::span<const int64_t> ranks, const SymInt& place, int64_t scale);
 
-// Ranks in the order of their data, and the basis of that order.
+// Ranks in the order of their data, and the mesh that determines this order.
 struct RankOrder {
   std::vector<int64_t> ranks;
-  const DeviceMesh* mesh =
-      nullptr;  // nullptr: no mesh of the file gives the order, and ranks are taken to be numbered row by row
+  // The mesh that determines the order. nullptr if no mesh of the file determines the order. The
+  // ranks of the mesh are then assumed to be numbered row by row.
+  const DeviceMesh* mesh = nullptr;
 };
 
-// The order of data in a gather over `outer` of the result of a gather over `inner`: for each j,
-// the data of the `inner` group that rank `outer[j]` is in. On a mesh where each of the two spans
-// whole dimensions, and different ones, coordinates determine that group. Without such a mesh it is
-// taken to be `inner`, shifted by the distance from the file's rank to outer[j]. This holds on
-// every mesh whose ranks are numbered along its rows.
+// Returns the order of the ranks' data after two gathers. The first gather is over `inner`, and the
+// second gather is over `outer`. The order lists, for each rank `outer[j]`, the ranks of the
+// counterpart of `inner` that contains `outer[j]`.
+//
+// If `inner` and `outer` span whole and different dimensions of a mesh, the coordinates in this
+// mesh determine the counterpart. Without such a mesh, each rank of `inner` is shifted by the
+// distance from the file's rank to `outer[j]`. This shift is right on every mesh whose ranks are
+// numbered along its rows.
 //
 //   mesh [[0, 1, 2], [3, 4, 5]], rank 0:   inner {0, 3}, outer {0, 1, 2}  =>  0 3 1 4 2 5
 //                                          inner {0, 1, 2}, outer {0, 3}  =>  0 1 2 3 4 5
 //
-// Nothing if the file's rank is not in both, if both share another rank, if a rank is outside the
-// world, or if meshes disagree. Also nothing if `inner` is ascending but a group of its kind on the
-// mesh would not be: PyTorch sorts the ranks of a mesh's groups by default (new_group's
-// sort_ranks), and the file does not record whether it did. O(meshes * ranks + result).
+// Returns nothing if one of these conditions holds:
+// - The file's rank is missing in `inner` or in `outer`.
+// - `inner` and `outer` share a rank other than the file's rank.
+// - A rank is outside the world.
+// - Two meshes yield different orders.
+// - `inner` is ascending, but a group of the same mesh dimensions would not be ascending. PyTorch
+//   sorts the ranks of a mesh's groups by default (new_group's sort_ranks). The file does not
+//   record whether PyTorch sorted them.
+// O(meshes * ranks + result).
 std::optional<RankOrder> ranks_of_both(const Module& module, std::span<const int64_t> inner,
                                        std::span<const int64_t> outer);
 
-// `ranks` and its counterpart for every other rank of the mesh: the same coordinates along the
-// dimensions that it spans. Empty if the mesh does not have all `ranks`, or if they do not span
-// whole dimensions. O(ranks of the mesh).
+// Returns `ranks` and the counterparts of `ranks` for all other ranks of the mesh. A counterpart
+// spans the same dimensions at other coordinates. Returns an empty list if the mesh does not have
+// all `ranks`, or if `ranks` do not span whole dimensions. O(ranks of the mesh).
 std::vector<std::vector<int64_t>> alike_groups(const DeviceMesh& mesh, std::span<const int64_t> ranks);
 
-// The names of the mesh dimensions that the ranks span, in the mesh's order.
+// Returns the names of the mesh dimensions that the ranks span, in the mesh's order.
 std::vector<StringId> dims_along(const DeviceMesh& mesh, std::span<const int64_t> ranks);
 
 }  // namespace fxopt

@@ -8,23 +8,25 @@
 
 namespace fxopt {
 
-// A node to start from, and the bits it spreads.
+// A start node, and the bits that the start node passes on to dependent nodes.
 struct ReachStart {
   NodeId node;
   uint64_t bits = 0;
 };
 
-// The starts that each node depends on, as the union of their bits.
+// For each node, the union of the bits of all starts on which the node depends.
 struct Reach {
   IdMap<NodeId, uint64_t> masks;
 };
 
-// Follows values from inputs to users, and storages from a node that writes one to the nodes that
-// read it later. Includes the output node. O(nodes + edges + starts).
+// Finds the nodes that depend on the starts. Follows values from inputs to users. Follows each
+// storage from a node that writes the storage to the nodes that read the storage later. Includes
+// the output node. O(nodes + edges + starts).
 Reach reach_forward(const Graph& graph, const StorageMap& storages, const std::vector<ReachStart>& starts);
 
-// The ends and the nodes that they depend on: the same relation backwards, from users to inputs and
-// from the nodes that read a storage to those that wrote it before. O(nodes + edges).
+// Returns the ends and all nodes that the ends depend on. Follows values from users to inputs.
+// Follows each storage from a node that reads the storage to the nodes that wrote the storage
+// before. O(nodes + edges).
 IdMap<NodeId, bool> reach_back(const Graph& graph, const StorageMap& storages, const std::vector<NodeId>& ends);
 
 }  // namespace fxopt

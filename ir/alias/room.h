@@ -9,16 +9,16 @@
 
 namespace fxopt {
 
-// The elements that a result's storage has room for, whatever the result's own sizes.
+// The number of elements that fit into a result's storage. The result may have fewer elements.
 struct Room {
-  std::vector<Dim> sizes;  // as many elements as a dense tensor of these sizes
-  int64_t more = 0;        // plus this many
+  std::vector<Dim> sizes;  // room for a dense tensor of these sizes
+  int64_t more = 0;        // room for this number of additional elements
 };
 
-// The room that a kernel leaves in the storage of tensor `index` of its results because it first
-// enlarges the result and then shrinks it (Op::holds, measured by scripts/peers/layouts.py).
-// Nothing if it does not, or if the recorded values do not show it. Room is in elements of the
-// result's dtype. O(rank).
+// Returns the room in the storage of tensor `index` of the call's results. Some kernels first
+// enlarge a result and then shrink the result, which leaves unused room (Op::holds, measured by
+// scripts/peers/layouts.py). Returns nothing if the kernel leaves no room, or if the recorded
+// values do not show the room. The room is counted in elements of the result's dtype. O(rank).
 std::optional<Room> find_room(const Graph& graph, NodeId call, size_t index, const Tensor& result);
 
 }  // namespace fxopt

@@ -11,35 +11,40 @@
 
 namespace fxopt {
 
-// A storage as this graph's ops make it: views share one, everything else owns its own. It is not
-// the file's storage id, because tracers get these wrong: in fake metadata a wait does not share
-// its collective's storage, and copies made by recompute share their original's. The file's ids are
-// used only if the op table is silent, and for inputs, about which only the caller knows. Two
-// inputs share a storage if and only if the file gives both one id. If they stand for results of
-// regions, such inputs merely may share it.
+// A storage, as derived from the ops of this graph. A view shares the storage of its base, and
+// every other result owns a new storage.
+//
+// This is not the file's storage id, because tracers record wrong ids. In fake metadata, a wait
+// does not share its collective's storage, and copies made by recompute share the original's
+// storage. The file's ids are used in two cases: the op table has no information, or the tensor is
+// an input, whose storage only the caller knows. Two inputs share a storage if and only if both
+// have the same id in the file. If the inputs represent results of regions, the same id means only
+// that the inputs may share a storage.
 using BufferId = Id<struct BufferTag>;
 
-// A tensor as PyTorch holds it: sizes, strides and the storage it is on. An in-place op returns the
-// object it was given, so several nodes can be one object. A view is a new object on the same
-// storage. Writes change storages; `t_`, `resize_` or `set_` change the metadata of one object.
+// A tensor object of PyTorch: sizes, strides and a storage. An in-place op returns the object that
+// was passed to it. Several nodes can therefore represent one object. A view is a new object on the
+// same storage. A write changes a storage. `t_`, `resize_` and `set_` change the metadata of one
+// object.
 using ObjectId = Id<struct ObjectTag>;
 
 enum class BufferSource : uint8_t {
-  kNode,         // made by the node `producer`
+  kNode,         // created by the node `producer`
   kPlaceholder,  // belongs to the caller
   kAttribute,    // a constant of the module
 };
 
 struct Buffer {
   BufferSource source = BufferSource::kNode;
-  NodeId producer;    // the first node whose value has a tensor on it
-  ValueId value;      // that tensor
-  StorageId carried;  // the file's id; invalid if it records none
+  NodeId producer;    // the first node whose value has a tensor on this storage
+  ValueId value;      // the tensor of `producer` on this storage
+  StorageId carried;  // the file's storage id, or invalid if the file has none
   StringId device;
 };
 
-// The storages that each node of one graph makes, reads and writes, when they are written, and when
-// the metadata of tensors changes in place.
+// The storages that each node of one graph creates, reads and writes, and the places of these
+// writes in the schedule. The map also has the places where the metadata of tensors changes in
+// place.
 //
 // Built in one pass over the schedule, O(nodes + edges + tensors). Valid until the graph changes.
 class StorageMap {
@@ -51,67 +56,72 @@ class StorageMap {
   size_t num_buffers() const { return buffers_.size(); }
   const Buffer& buffer(BufferId id) const { return buffers_[id.index()]; }
 
-  // The buffer of each tensor in the node's value, depth first in order; invalid if the tensor has
-  // no storage (a layout without strides).
+  // Returns the buffer of each tensor in the node's value, depth first. A buffer is invalid if the
+  // tensor has no storage (a layout without strides).
   std::span<const BufferId> buffers(NodeId node) const { return slice(values_[node.index()]); }
-  // The objects of the same tensors.
+  // Returns the objects of the same tensors, in the same order as buffers().
   std::span<const ObjectId> objects(NodeId node) const {
     return std::span(objects_).subspan(first_objects_[node.index()], values_[node.index()].count);
   }
-  // The buffers that the node writes or may write, by the op table and the schema, sorted, each
-  // once. A call with unknown writes (see Effect) is taken to write all its inputs. An opaque op
-  // with a schema writes as its annotations say.
+  // Returns the buffers that the node writes or may write, according to the op table and the
+  // schema. The list is sorted and has no duplicates. A call with unknown writes (see Effect) is
+  // assumed to write all its inputs. An opaque op with a schema writes according to the schema's
+  // annotations.
   std::span<const BufferId> writes(NodeId node) const { return slice(writes_[node.index()]); }
-  // The buffers of the tensors among the node's inputs at the time it runs, sorted, each once. A
-  // view reads no data but is listed, because its result stands for the data. A getitem lists those
-  // of the element it takes, although all elements exist until it has run.
+  // Returns the buffers that the tensors among the node's inputs have when the node runs. The list
+  // is sorted and has no duplicates. A view reads no data. However, the buffers of the view's
+  // inputs are listed, because the view's result represents the data. A getitem lists only the
+  // buffers of the element that it takes, although all elements exist until the getitem has run.
   std::span<const BufferId> reads(NodeId node) const { return slice(reads_[node.index()]); }
-  // True if the node's result depends on the bytes of its inputs. A view depends only on where they
-  // are.
+  // True if the node's result depends on the bytes of its inputs. A view depends only on the place
+  // of its input in memory.
   bool reads_data(NodeId node) const;
 
-  // Objects that may be one tensor have one class. An op that returns its argument if there is
-  // nothing to do may return the same object.
+  // Returns the class of an object. Objects that may be the same tensor have the same class. For
+  // example, the result of an op that returns its argument if the op has nothing to do may be the
+  // same object as the argument.
   ObjectId object_class(ObjectId id) const { return object_classes_[id.index()]; }
 
-  // Buffers that may share memory have one class: outputs of a call with unknown writes may alias
-  // any of its inputs. Questions about legality use classes, questions about bytes use buffers.
+  // Returns the alias class of a buffer. Buffers that may share memory have the same class. For
+  // example, outputs of a call with unknown writes may alias any of its inputs. Use classes to
+  // decide legality, and buffers to count bytes.
   BufferId alias_class(BufferId id) const { return classes_[id.index()]; }
 
-  // True if a node in the schedule strictly after `after` and strictly before `before` writes the
-  // class of `buffer`. O(log writes).
+  // True if a node strictly after `after` and strictly before `before` writes the class of
+  // `buffer`. O(log writes).
   bool written_between(BufferId buffer, NodeId after, NodeId before) const;
   // True if a node strictly after `after` writes the class of `buffer`. O(1).
   bool written_after(BufferId buffer, NodeId after) const;
   bool is_written(BufferId buffer) const { return !class_writes_[classes_[buffer.index()].index()].empty(); }
 
-  // True if a node strictly after `node` changes the metadata of a tensor that `node` produced: its
-  // recorded value does not hold from there on. O(log changes) for each tensor.
+  // True if a node strictly after `node` changes the metadata of a tensor that `node` produced.
+  // After that change, the recorded value of `node` is no longer correct. O(log changes) for each
+  // tensor.
   bool metadata_changes_after(NodeId node) const;
-  // True if a node strictly between the two changes the metadata of a tensor that `reader` is
-  // given. O(inputs * log changes).
+  // True if a node strictly between `after` and `before` changes the metadata of an input of
+  // `reader`. O(inputs * log changes).
   bool input_metadata_changes(NodeId reader, NodeId after, NodeId before) const;
 
-  // True if a node strictly between the two writes bytes that `reader` computes with. False if
-  // `reader` reads no data (a view): it is given the same memory at any place.
-  // O(inputs * log writes).
+  // True if a node strictly between `after` and `before` writes bytes that `reader` computes with.
+  // False if `reader` is a view, because a view reads no data and refers to the same memory at any
+  // place. O(inputs * log writes).
   bool input_bytes_change(NodeId reader, NodeId after, NodeId before) const;
 
   // The metadata changes, sorted by object class, then by place in the schedule.
   struct MetadataChange {
-    ObjectId object;  // the class of objects that may all be the same tensor
+    ObjectId object;  // an object class, see object_class()
     uint32_t place;
     auto operator<=>(const MetadataChange&) const = default;
   };
   const std::vector<MetadataChange>& metadata_changes() const { return metadata_changes_; }
 
-  // True if code outside the graph can see the buffer's class: it has a placeholder's or an
-  // attribute's buffer.
+  // True if code outside the graph can access the buffer's class, because the class has the buffer
+  // of a placeholder or of an attribute.
   bool is_external(BufferId buffer) const { return class_external_[classes_[buffer.index()].index()]; }
 
-  // True if the graph returns a tensor on the buffer's class to the caller.
+  // True if the graph returns a tensor of the buffer's class to the caller.
   bool is_returned(BufferId buffer) const { return class_returned_[classes_[buffer.index()].index()]; }
-  // True if the graph returns this tensor, or one that may be the same.
+  // True if the graph returns this tensor object, or a tensor that may be the same object.
   bool is_returned(ObjectId id) const { return object_returned_[object_classes_[id.index()].index()]; }
 
  private:
@@ -131,7 +141,7 @@ class StorageMap {
   std::vector<uint32_t> first_objects_;
   std::vector<Slice> values_, reads_, writes_;
   std::vector<BufferId> classes_;
-  std::vector<std::vector<NodeId>> class_writes_;  // schedule order
+  std::vector<std::vector<NodeId>> class_writes_;  // by class, in schedule order
   std::vector<bool> class_external_, class_returned_;
   std::vector<ObjectId> object_classes_;
   std::vector<bool> object_returned_;             // by class

@@ -6,10 +6,8 @@
 
 namespace fxopt {
 
-// The graphs that calls of one graph run: given as arguments, or held by attributes. Valid until
-// attributes change.
-//
-// Built in O(attributes).
+// The graphs that calls of one graph run. A call refers to such a graph by an argument, or by an
+// attribute that holds the graph. Valid until attributes change.
 class SubgraphNames {
  public:
   explicit SubgraphNames(const Graph& graph);
@@ -21,7 +19,8 @@ class SubgraphNames {
     visit_args(graph, graph[node].kwargs, visit);
   }
 
-  // The graph held by the attribute that a node reads; invalid if it holds none. O(1) expected.
+  // Returns the name of the graph that the attribute of a get_attr node holds. Invalid if the
+  // attribute holds no graph, and for other nodes. O(1) expected.
   StringId held_by(const Graph& graph, NodeId node) const;
 
  private:
@@ -38,7 +37,7 @@ class SubgraphNames {
     }
   }
 
-  HashMap<StringId, StringId> attributes_;  // path to the name of a graph
+  HashMap<StringId, StringId> attributes_;  // graph names by attribute path
 };
 
 }  // namespace fxopt

@@ -17,7 +17,7 @@
 
 namespace fxopt {
 
-// The names of all records of one kind.
+// The set of the names of all records of one kind.
 class NameSet {
  public:
   explicit NameSet(std::string_view kind) : kind_(kind) {}
@@ -26,24 +26,26 @@ class NameSet {
   bool insert(StringId name);
   bool contains(StringId name) const { return has_.contains(name); }
   bool empty() const { return names_.empty(); }
-  std::string_view kind() const { return kind_; }  // "process group"
+  std::string_view kind() const { return kind_; }  // the kind in diagnostics: "process group"
   const std::vector<StringId>& names() const { return names_; }
 
  private:
   std::string_view kind_;
-  HashSet<StringId> has_;  // one set per graph, so smaller than an array over all strings
+  // The names in use. Each graph has its own set, and a set takes less memory than an array over
+  // all strings.
+  HashSet<StringId> has_;
   std::vector<StringId> names_;
 };
 
-// Counts that bound positions.
+// The numbers of placeholders and leaves of a graph. They limit the valid positions.
 struct GraphShape {
   int64_t placeholders = 0;
-  int64_t leaves = 0;  // leaves in the output node's arguments
+  int64_t leaves = 0;  // number of leaves in the output node's arguments
 };
 GraphShape shape_of(const Graph& graph);
 
-// State shared by all checks of one run: the diagnostics and the declarations of the module's
-// records.
+// The state that all checks of one run share: the diagnostics, and the names that the module's
+// records declare.
 class VerifyContext {
  public:
   VerifyContext(const Module& checked, size_t max_diagnostics);
@@ -55,22 +57,22 @@ class VerifyContext {
   std::string quoted_name(StringId id) const { return quoted(text(id)); }
   bool is_blank(StringId id) const { return text(id).empty(); }
 
-  // Checks that `name` is among `names`. An empty `names` accepts every name. `place()` is called
-  // only for a diagnostic.
+  // Checks that `name` is one of `names`. If `names` is empty, every name is valid. `place()` is
+  // called only if there is a diagnostic.
   template <class MakePlace>
   void check_reference(const NameSet& names, StringId name, MakePlace&& place) {
     if (!names.empty() && !names.contains(name)) report_unknown(names, name, place());
   }
-  // Returns the graph with that name. If none exists, reports a diagnostic and returns an invalid
-  // id.
+  // Returns the graph with that name. If no such graph exists, reports a diagnostic and returns an
+  // invalid id.
   template <class MakePlace>
   GraphId check_graph_reference(StringId name, MakePlace&& place) {
     const GraphId found = module.find_graph(name);
     if (!found.is_valid()) report_unknown_graph(name, place());
     return found;
   }
-  // Reports symbols of `expr` that the module does not declare, each once. O(subexpressions not
-  // visited before).
+  // Reports each symbol of `expr` that the module does not declare. Each symbol is reported once.
+  // O(subexpressions not visited before).
   template <class MakePlace>
   void check_expression(ExprId expr, MakePlace&& place) {
     if (expr.is_valid() && !visited_exprs_[expr]) visit_expression(expr, place());
@@ -80,13 +82,15 @@ class VerifyContext {
     check_expression(integer.expr, place);
   }
 
-  // verify_values.cpp: checks a value and everything in it. `base` is its place, `label` the field.
+  // Checks a value and all nested values. `base` is the value's place, and `label` is the value's
+  // field. Defined in verify_values.cpp.
   void check_value(const Pool& pool, ValueId root, std::string_view label, const Place& base);
   void check_verdict(const TagVerdict& verdict, const Place& place);
-  // 1 + index in `schemas` of the file's schema for a target; 0 if the file has none.
+  // Returns 1 + the index of the target's schema in `schemas`. Returns 0 if the file has no schema
+  // for the target.
   uint32_t schema_index(StringId target) const { return schema_indices[target]; }
   size_t group_size(StringId uid) const { return group_sizes[uid]; }
-  // Returns false if an earlier node has the uid.
+  // Records a uid. Returns false if an earlier node has the same uid.
   bool take_uid(uint64_t uid);
 
   const Module& module;
@@ -97,18 +101,20 @@ class VerifyContext {
   NameSet streams{"stream"};
   NameSet constants{"constant"};
   NameSet symbols{"symbol"};
-  IdMap<StringId, size_t> group_sizes;       // uid -> number of ranks
-  IdMap<StringId, uint32_t> schema_indices;  // target -> 1 + index in `schemas`
-  std::vector<Schema> schemas;               // from the file
-  std::vector<GraphShape> shapes;            // by graph
+  IdMap<StringId, size_t> group_sizes;       // number of ranks, by uid of the group
+  IdMap<StringId, uint32_t> schema_indices;  // 1 + index in `schemas`, by target
+  std::vector<Schema> schemas;               // schemas in the file
+  std::vector<GraphShape> shapes;            // shapes by graph
   IdMap<RegionId, bool> visited_regions;
-  std::vector<std::pair<GraphId, GraphId>> graph_edges;  // a graph and a graph that it may run
+  // Each pair holds a graph, and a second graph that the first graph may run.
+  std::vector<std::pair<GraphId, GraphId>> graph_edges;
 
  private:
   void report_unknown(const NameSet& names, StringId name, const Place& place);
   void report_unknown_graph(StringId name, const Place& place);
   void visit_expression(ExprId expr, const Place& place);
-  // Defined and called only in verify_values.cpp. `place()` is called only for a diagnostic.
+  // These functions are defined and called only in verify_values.cpp. `place()` is called only if
+  // there is a diagnostic.
   template <class MakePlace>
   void check_tensor(const Tensor& tensor, const MakePlace& place);
   template <class MakePlace>
@@ -120,14 +126,15 @@ class VerifyContext {
 
   IdMap<ExprId, bool> visited_exprs_;
   std::vector<ExprId> pending_exprs_;
-  IdMap<StringId, bool> undeclared_;  // already reported
-  std::vector<bool> uids_;            // taken; covers uids below its size
+  IdMap<StringId, bool> undeclared_;  // undeclared names that were already reported
+  std::vector<bool> uids_;            // uids in use that are below the size of this vector
   std::unordered_set<uint64_t> sparse_uids_;
 };
 
-// verify_module.cpp: checks the module's records and fills in their declarations.
+// Checks the module's records, and stores their declarations in the context. Defined in
+// verify_module.cpp.
 void check_records(VerifyContext& context);
-// verify_module.cpp: reports graphs that run themselves, by `graph_edges`.
+// Uses `graph_edges` to report graphs that run themselves. Defined in verify_module.cpp.
 void check_graph_recursion(VerifyContext& context);
 
 // Checks one graph and its nodes.
@@ -139,7 +146,8 @@ class GraphVerifier {
  private:
   Place at(NodeId node, std::string field = std::string()) const { return Place{&graph_, node, std::move(field)}; }
   std::string quoted_node(NodeId id) const { return quoted(graph_.name_of(id)); }
-  // True for an edge to a node id of this graph. check_edge() reports all others.
+  // Whether the argument is an edge to a node id of this graph. check_edge() reports all other
+  // edges.
   bool is_edge(const Arg& arg) const { return arg.is(ArgKind::kNode) && arg.as_node().index() < graph_.num_ids(); }
   void structure(const Place& place, std::string message, std::string hint = std::string()) {
     context_.add(ErrorCode::kVerifyStructure, place, std::move(message), std::move(hint));
@@ -157,7 +165,7 @@ class GraphVerifier {
   void check_get_attr(NodeId id);
   void check_identity(NodeId id);
   void check_args(NodeId id, std::string_view label, ArgRange range, ArgWalk::Keys keys);
-  void check_edge(NodeId id);  // the current argument of args_
+  void check_edge(NodeId id);  // checks the current argument of args_
   void check_keywords(NodeId id);
   void check_extra(NodeId id, const NodeExtra& extra);
   void check_control(NodeId id, const NodeExtra& extra);
@@ -183,19 +191,19 @@ class GraphVerifier {
   GraphId id_;
   GraphShape shape_;
   ArgWalk args_;
-  IdMap<NodeId, bool> seen_;        // already visited in the schedule
-  std::vector<NodeId> edge_users_;  // by ArgIndex: the user of this edge, from the use-lists
-  // By node: the pending result that its value still waits for. This is the collective itself, or
-  // the getitem that takes one of its results.
+  IdMap<NodeId, bool> seen_;        // nodes that the schedule has already visited
+  std::vector<NodeId> edge_users_;  // user of each edge by ArgIndex, read from the use-lists
+  // For each node, the pending result on which the node's value still depends. The pending result
+  // is the collective itself, or the getitem that takes one of the collective's results.
   IdMap<NodeId, NodeId> unawaited_;
   IdMap<NodeId, bool> awaited_;  // pending results that an earlier wait has completed
   IdMap<NodeId, bool> completes_later_;
   NameSet attributes_{"attribute"};
   std::vector<StringId> keywords_;
-  std::vector<bool> given_;  // by argument of the current call's schema
+  std::vector<bool> given_;  // which arguments of the current call's schema are given
   DictKeys dict_keys_;
-  size_t num_edges_ = 0;         // from arguments
-  size_t num_listed_edges_ = 0;  // from use-lists
+  size_t num_edges_ = 0;         // number of edges counted in arguments
+  size_t num_listed_edges_ = 0;  // number of edges counted in use-lists
   size_t num_outputs_ = 0;
   bool met_call_ = false;
 };

@@ -110,17 +110,17 @@ void VerifyContext::check_verdict(const TagVerdict& verdict, const Place& place)
   const std::string_view name = name_of(verdict.verdict);
   if (name.empty()) {
     add(ErrorCode::kVerifyPhase, place,
-        "verdict " + std::to_string(static_cast<int>(verdict.verdict)) + " is not one this build knows");
+        "this build does not support verdict " + std::to_string(static_cast<int>(verdict.verdict)));
   }
   if (name_of(verdict.rule).empty()) {
     add(ErrorCode::kVerifyPhase, place,
-        "rule " + std::to_string(static_cast<int>(verdict.rule)) + " is not one this build knows");
+        "this build does not support rule " + std::to_string(static_cast<int>(verdict.rule)));
   }
   if (verdict.verdict == Verdict::kOverridden && verdict.rule == TagRule::kNone) {
-    add(ErrorCode::kVerifyPhase, place, "an overridden tag has no rule that overrode it");
+    add(ErrorCode::kVerifyPhase, place, "the tag is overridden, but its verdict has no rule");
   }
   if (verdict.verdict == Verdict::kDropped && is_blank(verdict.pass)) {
-    add(ErrorCode::kVerifyPhase, place, "dropped tag without the pass that did it");
+    add(ErrorCode::kVerifyPhase, place, "the tag is dropped, but its verdict has no pass");
   }
 }
 
@@ -159,7 +159,7 @@ void GraphVerifier::run() {
   for (const NodeId node : graph_.nodes()) check_node(node);
   if (num_outputs_ == 0) structure(at(NodeId()), "graph has no output node");
   if (num_edges_ != num_listed_edges_) {
-    structure(at(NodeId()), "use-lists hold " + std::to_string(num_listed_edges_) + " edges, arguments " +
+    structure(at(NodeId()), "use-lists have " + std::to_string(num_listed_edges_) + " edges, but arguments have " +
                                 std::to_string(num_edges_));
   }
 }
@@ -181,14 +181,14 @@ void GraphVerifier::check_subclasses() {
     const Place place = at(NodeId(), "subclasses[" + std::to_string(i) + "]");
     const bool is_input = context_.text(layout.side) == "input";
     if (!is_input && context_.text(layout.side) != "output") {
-      structure(place, "subclass layout of side " + context_.quoted_name(layout.side),
-                "the side is \"input\" or \"output\"");
+      structure(place, "subclass layout with side " + context_.quoted_name(layout.side),
+                "the side must be \"input\" or \"output\"");
       continue;
     }
     const int64_t limit = is_input ? shape_.placeholders : shape_.leaves;
     if (layout.first < 0 || layout.count < 0 || layout.first > limit || layout.count > limit - layout.first) {
-      structure(place, std::to_string(layout.count) + " parts of a subclass from position " +
-                           std::to_string(layout.first) + ", but the graph has " + std::to_string(limit) +
+      structure(place, "a subclass has " + std::to_string(layout.count) + " parts from position " +
+                           std::to_string(layout.first) + " on, but the graph has " + std::to_string(limit) +
                            (is_input ? " inputs" : " outputs"));
     }
   }
@@ -207,12 +207,12 @@ void GraphVerifier::check_attributes() {
     }
     if (kinds != 1) {
       context_.add(ErrorCode::kVerifyReference, place,
-                   name + " must name one constant, graph or object, not " + std::to_string(kinds));
+                   name + " must refer to one constant, graph or object, not to " + std::to_string(kinds));
     }
     if (has_constant && !context_.constants.contains(attribute.constant)) {
-      context_.add(
-          ErrorCode::kVerifyReference, place,
-          name + " names constant " + context_.quoted_name(attribute.constant) + ", which the module does not list");
+      context_.add(ErrorCode::kVerifyReference, place,
+                   name + " refers to constant " + context_.quoted_name(attribute.constant) +
+                       ", which the module does not list");
     }
     if (has_graph) {
       const GraphId runs = context_.check_graph_reference(attribute.graph, [&] { return place; });
@@ -232,13 +232,13 @@ void GraphVerifier::check_output_specs() {
     const Place place = at(NodeId(), "outputs[" + std::to_string(i) + "]");
     if (!is_within(spec.alias_of_input, shape_.placeholders)) {
       context_.add(ErrorCode::kVerifyReference, place,
-                   "output aliases input " + std::to_string(*spec.alias_of_input) + " of " +
-                       std::to_string(shape_.placeholders));
+                   "output aliases input " + std::to_string(*spec.alias_of_input) +
+                       ", counted from 0, but the graph has only " + std::to_string(shape_.placeholders));
     }
     if (!is_within(spec.alias_of_output, shape_.leaves)) {
-      context_.add(
-          ErrorCode::kVerifyReference, place,
-          "output aliases output " + std::to_string(*spec.alias_of_output) + " of " + std::to_string(shape_.leaves));
+      context_.add(ErrorCode::kVerifyReference, place,
+                   "output aliases output " + std::to_string(*spec.alias_of_output) +
+                       ", counted from 0, but the graph has only " + std::to_string(shape_.leaves));
     }
   }
 }
@@ -302,13 +302,13 @@ void GraphVerifier::check_kind(NodeId id) {
       check_output(id);
       break;
     default:
-      structure(at(id, "kind"), "node of no known kind");
+      structure(at(id, "kind"), "node of an unknown kind");
   }
 }
 
 void GraphVerifier::check_output(NodeId id) {
   ++num_outputs_;
-  if (num_outputs_ > 1) structure(at(id), "output node is not the only one");
+  if (num_outputs_ > 1) structure(at(id), "the graph has more than one output node");
   if (graph_.last() != id) structure(at(id), "output node is not the last node");
   if (graph_.has_users(id)) structure(at(id), "output node has users");
 }
@@ -437,9 +437,9 @@ void GraphVerifier::check_input_spec(NodeId id, const InputSpec& spec) {
   const Place place = at(id, "input");
   if (graph_[id].kind != NodeKind::kPlaceholder) structure(place, "input spec on a node that is not a placeholder");
   if (!is_within(spec.alias_of_input, shape_.placeholders)) {
-    context_.add(
-        ErrorCode::kVerifyReference, place,
-        "input aliases input " + std::to_string(*spec.alias_of_input) + " of " + std::to_string(shape_.placeholders));
+    context_.add(ErrorCode::kVerifyReference, place,
+                 "input aliases input " + std::to_string(*spec.alias_of_input) +
+                     ", counted from 0, but the graph has only " + std::to_string(shape_.placeholders));
   }
   if (spec.role == InputRole::kTangent && graph_[id].phase == Phase::kForward) {
     context_.add(ErrorCode::kVerifyPhase, at(id, "phase"), "tangent in the forward phase",
@@ -451,7 +451,7 @@ void GraphVerifier::check_phase(NodeId id) {
   const Node& node = graph_[id];
   const auto unknown = [&](std::string_view field, int number) {
     context_.add(ErrorCode::kVerifyPhase, at(id, std::string(field)),
-                 std::string(field) + " " + std::to_string(number) + " is not one this build knows");
+                 "this build does not support " + std::string(field) + " " + std::to_string(number));
   };
   if (name_of(node.phase).empty()) unknown("phase", static_cast<int>(node.phase));
   if (name_of(node.tag).empty()) unknown("tag", static_cast<int>(node.tag));
@@ -461,7 +461,7 @@ void GraphVerifier::check_phase(NodeId id) {
   context_.visited_regions[node.region] = true;
   const Region& region = module_.region(node.region);
   if (region.id.has_value() && region.id_is_none) {
-    context_.add(ErrorCode::kVerifyPhase, at(id, "region"), "region has an id and is marked as having none");
+    context_.add(ErrorCode::kVerifyPhase, at(id, "region"), "region has an id, but is marked as a region without id");
   }
 }
 

@@ -179,7 +179,7 @@ void GraphVerifier::check_wait(NodeId id) {
   if (completes_later_[input] || !seen_[input]) return;
   context_.add(ErrorCode::kVerifyCollective, at(id, "args[0]"),
                "waits for " + quoted_node(input) + ", the result of " + graph_.op(input).name +
-                   ", which no collective completes");
+                   ", but no collective fills this result");
 }
 
 // Traces give the group by name, often as a plain string, which check_args() does not recognize as

@@ -155,7 +155,7 @@ void RecordChecks::check_ranks(const std::vector<int64_t>& ranks, std::string_vi
   if (outside == ranks.end()) return;
   add(ErrorCode::kVerifyCollective, field,
       std::string(owner) + " has rank " + std::to_string(*outside) +
-          (*outside < 0 ? "" : " of a world of " + std::to_string(world)));
+          (*outside < 0 ? "" : ", but the world has only " + std::to_string(world) + " ranks"));
 }
 
 void RecordChecks::check_groups() {
@@ -205,7 +205,7 @@ void RecordChecks::check_mesh_shape(const DeviceMesh& mesh, const std::string& f
   for (size_t i = 0; i < mesh.coordinate.size(); ++i) {
     if (mesh.coordinate[i] >= 0 && mesh.coordinate[i] < mesh.shape[i]) continue;
     add(ErrorCode::kVerifyCollective, field,
-        name + " has coordinate " + std::to_string(mesh.coordinate[i]) + " in a dimension of " +
+        name + " has coordinate " + std::to_string(mesh.coordinate[i]) + " in a dimension of size " +
             std::to_string(mesh.shape[i]));
   }
 }
@@ -226,7 +226,7 @@ void RecordChecks::check_op_schemas() {
     Result<Schema> schema = parse_schema(context_.text(schema_record.schema));
     if (!schema.ok()) {
       add(ErrorCode::kVerifyReference, field + ".schema",
-          "schema of " + quoted_name(schema_record.target) + " does not parse: " + schema.error().message);
+          "schema of " + quoted_name(schema_record.target) + " cannot be parsed: " + schema.error().message);
       continue;
     }
     check_op_schema(schema_record, *schema, field + ".schema");
@@ -265,7 +265,7 @@ void RecordChecks::check_constants() {
     const std::string name = "constant " + quoted_name(constant.name);
     // A constant without data and path is a fake tensor: the tracer had no data.
     if (!context_.is_blank(constant.key) && context_.is_blank(constant.path)) {
-      add(ErrorCode::kVerifyReference, field, name + " has a key but no path to the file that holds it");
+      add(ErrorCode::kVerifyReference, field, name + " has a key, but no path to the file that contains the constant");
     }
     const bool has_tensor =
         constant.tensor.is_valid() && module_.pool.value(constant.tensor).kind == ValueKind::kTensor;
@@ -296,7 +296,7 @@ void RecordChecks::check_binding(size_t invocation, const Binding& binding, cons
   const GraphId graph = module_.find_graph(module_.invocations[invocation].graph);
   if (graph.is_valid() && binding.input >= context_.shapes[graph.index()].placeholders) {
     add(ErrorCode::kVerifyReference, field,
-        "binds input " + std::to_string(binding.input) + " of " +
+        "binds input " + std::to_string(binding.input) + ", counted from 0, but the graph has only " +
             std::to_string(context_.shapes[graph.index()].placeholders));
   }
   if (!binding.invocation.has_value()) return;
@@ -309,7 +309,7 @@ void RecordChecks::check_binding(size_t invocation, const Binding& binding, cons
   const GraphId earlier = module_.find_graph(module_.invocations[*binding.invocation].graph);
   if (earlier.is_valid() && binding.output >= context_.shapes[earlier.index()].leaves) {
     add(ErrorCode::kVerifyReference, field,
-        "reads output " + std::to_string(binding.output) + " of " +
+        "reads output " + std::to_string(binding.output) + ", counted from 0, but that graph has only " +
             std::to_string(context_.shapes[earlier.index()].leaves));
   }
 }
@@ -404,7 +404,7 @@ void check_graph_recursion(VerifyContext& context) {
     const Graph& to = context.module.graph(edge.second);
     context.add(ErrorCode::kVerifyReference, Place{&from, NodeId(), ""},
                 edge.first == edge.second ? "graph runs itself"
-                                          : "graph runs " + context.quoted_name(to.name()) + ", which runs it");
+                                          : "graph runs " + context.quoted_name(to.name()) + ", which runs this graph");
   }
 }
 

@@ -94,7 +94,7 @@ template <class MakePlace>
 void VerifyContext::check_bits(const Tensor& tensor, const MakePlace& place) {
   if (tensor.conjugate && !is_complex(tensor.dtype)) {
     add(ErrorCode::kVerifyValue, place(), "conjugate bit on a tensor of " + std::string(name_of(tensor.dtype)),
-        "only complex tensors have one");
+        "only complex tensors have a conjugate bit");
   }
 }
 
@@ -128,7 +128,7 @@ void VerifyContext::check_tensor(const Tensor& tensor, const MakePlace& place) {
     add(ErrorCode::kVerifyValue, place(),
         tensor.dtype == DType::kUnspecified
             ? "tensor without a dtype"
-            : "dtype " + std::to_string(static_cast<int>(tensor.dtype)) + " is not one this build knows");
+            : "this build does not support dtype " + std::to_string(static_cast<int>(tensor.dtype)));
   }
   if (tensor.offset.is_static() && tensor.offset.value < 0) {
     add(ErrorCode::kVerifyValue, place(), "tensor begins at element " + std::to_string(tensor.offset.value));
@@ -209,7 +209,8 @@ void GraphVerifier::check_getitem(NodeId id) {
   const int64_t count = value.count;
   const int64_t index = key->as_int();
   if (index < -count || index >= count) {
-    context_.add(ErrorCode::kVerifyValue, place, "element " + std::to_string(index) + " of " + std::to_string(count));
+    context_.add(ErrorCode::kVerifyValue, place,
+                 "takes element " + std::to_string(index) + ", but only " + std::to_string(count) + " elements exist");
     return;
   }
   check_element(id, graph_.pool().children(value)[static_cast<size_t>(index < 0 ? index + count : index)]);
@@ -221,7 +222,7 @@ void GraphVerifier::check_element(NodeId id, const Value& element) {
   const Place place = at(id, "value");
   if (element.kind != result.kind) {
     context_.add(ErrorCode::kVerifyValue, place,
-                 "value is " + std::string(kind_name(result.kind)) + ", but the element it takes is " +
+                 "the recorded value is " + std::string(kind_name(result.kind)) + ", but the element taken is " +
                      std::string(kind_name(element.kind)));
     return;
   }
@@ -230,7 +231,7 @@ void GraphVerifier::check_element(NodeId id, const Value& element) {
   const Tensor& to = graph_.pool().tensor(result);
   if (from.dtype != to.dtype) {
     context_.add(ErrorCode::kVerifyValue, place,
-                 "value has dtype " + std::string(name_of(to.dtype)) + ", but the element it takes has " +
+                 "the recorded value has dtype " + std::string(name_of(to.dtype)) + ", but the element taken has " +
                      std::string(name_of(from.dtype)));
   }
   if (from.sizes == to.sizes || !from.sizes.is_valid() || !to.sizes.is_valid()) return;
@@ -238,7 +239,7 @@ void GraphVerifier::check_element(NodeId id, const Value& element) {
   const std::vector<Dim>& to_sizes = module_.dims(to.sizes);
   // Equal symbolic sizes may be written differently, so only their count is compared.
   if (from_sizes.size() != to_sizes.size() || (all_static(from_sizes) && all_static(to_sizes))) {
-    context_.add(ErrorCode::kVerifyValue, place, "sizes of the value differ from those of the element it takes");
+    context_.add(ErrorCode::kVerifyValue, place, "the recorded value and the element taken differ in sizes");
   }
 }
 

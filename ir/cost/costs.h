@@ -18,29 +18,31 @@ namespace fxopt {
 
 // The source of a call's seconds.
 enum class CostBasis : uint8_t {
-  kUnknown,   // no source: seconds are 0, or the least time to move the known bytes
-  kFree,      // views, waits, scalars, assertions: no kernel runs
-  kRoofline,  // the device's peak figures: a lower bound
-  kLinks,     // a collective, by the profile's formula
-  kScaled,    // a collective, from measured ones of other sizes
+  kUnknown,   // no source: seconds are 0, or the shortest time to move the known bytes
+  kFree,      // no kernel runs: views, waits, scalars, assertions
+  kRoofline,  // a lower bound from the device's peak figures
+  kLinks,     // a collective's time by the profile's formula
+  kScaled,    // a collective's time, scaled from measured runs of other sizes
   kMeasured,
 };
 inline constexpr size_t kNumCostBases = 6;
 using CallsByBasis = std::array<size_t, kNumCostBases>;
 std::string_view cost_basis_name(CostBasis basis);  // "roofline"
 
-// Operations, bytes and seconds of calls. By the roofline a kernel takes the longest of three
-// times: its operations over the device's operations per second for the dtype of its first output,
-// the bytes of its inputs and outputs over the bandwidth, and the shortest time of a kernel
-// (`device.kernel`, nanoseconds). The roofline ignores how well the kernel uses the device.
-// Collectives run beside kernels, so their seconds must not be added to those of kernels.
+// Operations, bytes and seconds of calls. By the roofline, a kernel takes the longest of three
+// times:
+// - its operations divided by the device's operations per second for the dtype of its first output;
+// - the bytes of its inputs and outputs divided by the bandwidth;
+// - the shortest time of a kernel (`device.kernel`, nanoseconds).
+// The roofline ignores how well the kernel uses the device. Collectives run at the same time as
+// kernels, so do not add the seconds of collectives to the seconds of kernels.
 struct Cost {
   int64_t flops = 0;        // exact up to 2^63 - 1
-  int64_t bytes = 0;        // operands and outputs of kernels, each as often as it is an argument
-  double seconds = 0;       // kernels' seconds
-  double link_seconds = 0;  // collectives' seconds
-  size_t unknown = 0;       // kernels without a known figure of work
-  // Calls by the source of their seconds.
+  int64_t bytes = 0;        // bytes of kernels' outputs and operands; each use of an operand counts
+  double seconds = 0;       // seconds of kernels
+  double link_seconds = 0;  // seconds of collectives
+  size_t unknown = 0;       // number of kernels of unknown work
+  // The number of calls by the source of their seconds.
   CallsByBasis kernels = {}, collectives = {};
 
   void add(const Cost& other);
@@ -50,32 +52,36 @@ struct Cost {
   size_t num_collectives(CostBasis basis) const { return collectives[static_cast<size_t>(basis)]; }
 };
 
-// The sources of costs. Everything referred to must outlive its users.
+// The sources of costs. The profile and the measurement must outlive the users of this struct.
 struct CostSources {
-  // Rows of work; flops, bandwidth and links for seconds. Null: only measurements are known.
+  // The rows of work, and the flops, bandwidth and links from which seconds are computed. If null,
+  // only the measurement is used.
   const DeviceProfile* profile = nullptr;
   const Measurement* measurement = nullptr;
-  SymbolValues symbols;  // as given
+  SymbolValues symbols;  // the given values of symbols
 
-  // Whether any source gives seconds of kernels.
+  // Whether any source has seconds of kernels.
   bool has_seconds() const { return measurement != nullptr || (profile != nullptr && profile->bandwidth.has_value()); }
 };
 
-// The costs of one graph's calls: as measured, else by the profile. Refers to the graph. Node ids
-// that the graph gets later are valid as well.
+// The costs of one graph's calls. If the measurement has a call, the cost of the call is measured.
+// Otherwise, the cost comes from the profile. Refers to the graph. Nodes that are added to the
+// graph later may be queried as well.
 class CostTable {
  public:
-  // O(nodes) with a measurement: its collectives become samples for those of other sizes.
+  // O(nodes) with a measurement. The measured collectives become samples for collectives of other
+  // sizes.
   CostTable(const Graph& graph, const CostSources& sources);
 
-  // O(arguments), and as CallFormulas::of().
+  // Returns the cost of a node or of several nodes. A node takes O(arguments), plus the time of
+  // CallFormulas::of().
   Cost of(NodeId node);
   Cost of(const std::vector<NodeId>& nodes);
-  Cost all();  // the whole graph
+  Cost all();  // the cost of the whole graph
 
-  // The cost of a collective that need not be in the graph, such as a bucket: each rank gives
-  // `bytes`, and `ranks` are its group's. kUnknown without a source. Complexity as
-  // LinkModel::seconds().
+  // Returns the cost of a collective that need not be in the graph, such as a planned bucket. Each
+  // rank contributes `bytes`, and `ranks` are the ranks of the group. If no source has the
+  // collective, the basis is kUnknown. Takes the time of LinkModel::seconds().
   Cost collective(CollectiveKind kind, const std::vector<int64_t>& ranks, int64_t bytes) const;
 
  private:

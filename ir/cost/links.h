@@ -12,58 +12,61 @@
 
 namespace fxopt {
 
-// How the ranks of a process group are spread over nodes. A node has as many consecutive ranks as
-// GPUs.
+// The distribution of a process group's ranks over nodes. Consecutive ranks share a node, and a
+// node has as many ranks as GPUs.
 struct GroupShape {
   int64_t ranks = 0;
   int64_t nodes = 0;
-  int64_t ranks_per_node = 0;  // at most
+  int64_t ranks_per_node = 0;  // the largest number of ranks on one node
   auto operator<=>(const GroupShape&) const = default;
 };
 
 // O(ranks log ranks).
 GroupShape group_shape(const std::vector<int64_t>& ranks, int64_t gpus_per_node);
 
-// Seconds of collectives, by the `collective` rows of a device profile. The rows are functions of
+// The time of collectives by the `collective` rows of a device profile. If runs were measured, the
+// times are scaled to these runs. The rows are functions of:
 //
-//   bytes                  that each rank gives
-//   moved                  that each rank sends around a ring, see ring_bytes()
-//   group.ranks            the group's size
-//   group.nodes            the group's nodes
-//   group.ranks_per_node   at most, on one node
-//   group.log2_nodes       rounded up: the depth of a tree over the nodes
-//
-// and are scaled to measured runs, if any exist.
+//   bytes                  bytes that each rank contributes
+//   moved                  bytes that each rank sends around a ring, see ring_bytes()
+//   group.ranks            number of ranks of the group
+//   group.nodes            number of nodes of the group
+//   group.ranks_per_node   the largest number of the group's ranks on one node
+//   group.log2_nodes       log2 of the nodes, rounded up: the depth of a tree over the nodes
 class LinkModel {
  public:
   // Refers to the profile.
   explicit LinkModel(const DeviceProfile& profile);
 
-  // GPUs of a node: the profile's constant `node.gpus`, or 8 without it.
+  // The number of GPUs of a node: the profile's constant `node.gpus`, or 8 without this constant.
   int64_t gpus_per_node() const { return gpus_per_node_; }
 
-  // Records a run of a collective of this size. The median of several runs of one size counts. A
-  // larger size takes at least as long as each smaller one.
+  // Records a measured run of a collective. If several runs have the same size, their median is
+  // used. A larger size is assumed to take at least as long as each smaller size.
   void add_sample(CollectiveKind kind, const GroupShape& group, int64_t bytes, double seconds);
 
   struct Time {
     double seconds = 0;
-    bool is_measured = false;  // scaled from runs
+    bool is_measured = false;  // true if the time is scaled from measured runs
   };
 
-  // Between two measured sizes, interpolates by their logarithms. Outside of these sizes, scales
-  // the profile's formula by the nearest run's time over the formula's time for that run. Without a
-  // formula, takes the smallest run's time below, and a time in proportion to the largest run
-  // above. More bytes never take less time if that holds for the formula. Nothing if neither a run
-  // nor a formula exists.
+  // Returns the time of a collective, or nothing if neither a run nor a formula exists.
+  // - Between two measured sizes, the time is interpolated on the logarithms of sizes and times.
+  // - For other sizes, the profile's formula is multiplied by a factor. The factor is the measured
+  //   time of the nearest run, divided by the formula's time for that run.
+  // - Without a formula, a size below all runs takes the time of the smallest run. For a size above
+  //   all runs, the time of the largest run is scaled in proportion to the bytes.
   //
-  // O(size of the formula + log samples) after sorting. The first query for a kind and a group
-  // since the last sample sorts, so queries from several threads need a lock.
+  // If the formula's time never decreases as bytes increase, the returned time never decreases as
+  // bytes increase.
+  //
+  // Takes O(size of the formula + log samples) after sorting. The first query for a kind and a
+  // group after a new sample sorts the samples. Queries from several threads therefore need a lock.
   std::optional<Time> seconds(CollectiveKind kind, const GroupShape& group, int64_t bytes) const;
 
  private:
   struct Samples {
-    std::vector<std::pair<int64_t, double>> runs;  // bytes, seconds
+    std::vector<std::pair<int64_t, double>> runs;  // bytes and seconds
     bool is_sorted = false;
   };
 
@@ -72,7 +75,7 @@ class LinkModel {
 
   const DeviceProfile& profile_;
   int64_t gpus_per_node_ = 8;
-  // Sorted on the first query.
+  // Each entry is sorted on the first query after a new sample.
   mutable std::map<std::pair<CollectiveKind, GroupShape>, Samples> samples_;
 };
 

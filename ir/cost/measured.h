@@ -11,21 +11,22 @@
 
 namespace fxopt {
 
-// The types of a call's operands and results, in the format of NodeTime::types of
-// schemas/profile.proto. Empty if a size is unknown. O(arguments + tensors).
+// Returns the types of a call's operands and results, in the format of NodeTime::types in
+// schemas/profile.proto. Returns an empty text if a size is unknown. O(arguments + tensors).
 std::string call_types(const Graph& graph, NodeId node, const SymbolValues& values);
 
-// Measured seconds of one graph's calls, from a measurement of it or of another graph with equal
-// calls.
+// The measured seconds of one graph's calls. The measurement may be of this graph or of another
+// graph with equal calls.
 class MeasuredCalls {
  public:
-  // Refers to the graph and the measurement. `values` are the module's symbols, see
+  // Refers to the graph and the measurement. `values` are the values of the module's symbols, see
   // symbol_values(). O(calls of the measurement).
   MeasuredCalls(const Graph& graph, const Measurement& measurement, const SymbolValues& values);
 
-  // Seconds of the node with this uid, target and types; else the mean of the calls with this
-  // target and these types, such as the call that it is a copy of. Nothing without either.
-  // O(arguments + tensors).
+  // Returns the seconds of the measured node with the same uid, target and types. If no such node
+  // was measured, returns the mean of all calls with the same target and types. For a copied call,
+  // this mean includes the original call. Returns nothing if no call with the same target and types
+  // was measured. O(arguments + tensors).
   std::optional<double> of(NodeId node) const;
 
  private:
@@ -37,7 +38,8 @@ class MeasuredCalls {
 
   const Graph& graph_;
   SymbolValues values_;
-  HashMap<uint64_t, const MeasuredCall*> by_uid_;  // from the graph of the same name
+  // The calls of the measured graph that has this graph's name.
+  HashMap<uint64_t, const MeasuredCall*> by_uid_;
   std::unordered_map<std::string, Sum> alike_;
 };
 

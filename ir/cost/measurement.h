@@ -7,7 +7,7 @@
 
 namespace fxopt {
 
-// Measured seconds of one call: see NodeTime of schemas/profile.proto.
+// The measured seconds of one call. See NodeTime in schemas/profile.proto.
 struct MeasuredCall {
   uint64_t uid = 0;
   std::string target;
@@ -16,10 +16,10 @@ struct MeasuredCall {
   bool operator==(const MeasuredCall&) const = default;
 };
 
-// Measured times of graphs, as in schemas/profile.proto.
+// The measured times of graphs, as in schemas/profile.proto.
 struct Measurement {
   std::string device;
-  std::vector<std::pair<std::string, std::string>> software;  // name and version
+  std::vector<std::pair<std::string, std::string>> software;  // names and versions
   std::string method;
   uint32_t runs = 0;
   std::vector<std::pair<std::string, std::vector<MeasuredCall>>> graphs;  // by name

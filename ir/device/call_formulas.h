@@ -13,26 +13,29 @@
 
 namespace fxopt {
 
-// The rows of a profile that hold for calls of one graph, with their values. Refers to the graph,
-// the profile and the values.
+// Finds the rows of a profile that apply to a call of one graph, and computes their values. Refers
+// to the graph, the profile and the values of symbols.
 class CallFormulas {
  public:
   struct Answer {
     const CallRow* row = nullptr;
-    std::optional<int64_t> value;  // absent: unknown for this call
+    std::optional<int64_t> value;  // absent if unknown for this call
   };
 
-  // `rows` belong to `profile`. `values` are the module's symbols, see symbol_values().
+  // `rows` belong to `profile`. `values` are the values of the module's symbols, see
+  // symbol_values().
   CallFormulas(const Graph& graph, const DeviceProfile& profile, std::vector<const CallRow*> rows,
                const SymbolValues& values);
 
-  // In the order of the rows. Rows for the exact overload and for every overload both hold. Valid
-  // until the next call of this function. Expressions are evaluated once for calls that look alike:
-  // O(symbols of the rows * log(different calls)), else O(size of the expressions).
+  // Returns the rows that apply to the call, in the order of the profile. Rows for the exact
+  // overload and rows for every overload both apply. The result is valid until the next call of
+  // this function. Expressions are evaluated once for calls with the same values of the rows'
+  // symbols. A call with values seen before takes O(symbols of the rows * log(different calls)). A
+  // call with new values takes O(size of the expressions) in addition.
   const std::vector<Answer>& of(NodeId node);
 
  private:
-  using Seen = std::vector<std::optional<int64_t>>;  // the symbols' values
+  using Seen = std::vector<std::optional<int64_t>>;  // values of the symbols
 
   struct BoundRow {
     const CallRow* row = nullptr;
@@ -57,15 +60,16 @@ class CallFormulas {
   std::vector<Answer> answers_;
 };
 
-// False for an operator that runs more than its name shows, such as a subgraph, and for one without
-// a description. Without a row, their figures are unknown rather than zero.
+// False for an operator that runs a subgraph or another operator, and for an opaque operator. If no
+// row applies to an operator of this kind, the figures of its calls are unknown instead of zero.
 bool is_described(const Op& op);
 
-// True if the row is about calls of `op`.
+// True if the row applies to calls of `op`.
 bool is_about(const CallRow& row, const Op& op);
 
-// Why a row cannot be used for `op`: a symbol that is neither a constant nor an argument or a
-// property. Empty if it can. O(symbols).
+// Returns the reason why a row cannot be used for `op`, or an empty text if the row can be used.
+// The reason is a symbol of the row that is neither a constant nor an argument nor a property.
+// O(symbols).
 std::string explain_misfit(const DeviceProfile& profile, const CallRow& row, const Op& op);
 
 }  // namespace fxopt

@@ -11,8 +11,9 @@
 
 namespace fxopt {
 
-// A symbol of a profile as a place in the calls of one operator: "query.size.1" is a property of a
-// tensor, "causal" the value of an argument. ir/device/README.md lists the symbols.
+// A symbol of a profile, resolved for the calls of one operator. For example, "query.size.1" is a
+// property of a tensor, and "causal" is the value of an argument. ir/device/README.md lists the
+// symbols.
 struct CallSymbol {
   enum class Property : uint8_t {
     kValue,
@@ -24,9 +25,9 @@ struct CallSymbol {
     kRank,
     kSize,    // dimension `number`
     kLast,    // dimension `number` from the end
-    kSizeOf,  // the dimension that the argument at `number` names
+    kSizeOf,  // the dimension whose number is the value of the argument at `number`
     kContiguous,
-    kPermuted,  // contiguous if its dimensions are taken in the order `order`
+    kPermuted,  // contiguous after a permutation of dimensions by `order`
     kBlasReady,
     kHasLast,
     kIsDType,
@@ -34,19 +35,19 @@ struct CallSymbol {
   };
 
   bool is_output = false;
-  size_t position = 0;  // the argument's in the schema, or the tensor's in the outputs
+  size_t position = 0;  // position of the argument in the schema, or of the tensor in the outputs
   Property property = Property::kValue;
   size_t number = 0;
   DType dtype = DType::kUnspecified;
   std::vector<size_t> order;
 };
 
-// The meaning of `text` in calls of `op`; nothing if it names neither an argument nor an output, or
-// no property. O(arguments).
+// Returns the meaning of `text` in calls of `op`. Returns nothing if `text` does not refer to an
+// argument or an output, or if the property is unknown. O(arguments).
 std::optional<CallSymbol> find_call_symbol(std::string_view text, const Op& op);
 
-// Its value in one call; nothing if the call does not show it. `values` are the module's symbols.
-// O(rank + elements of a list).
+// Returns the value of `symbol` in one call, or nothing if the call does not show the value.
+// `values` are the values of the module's symbols. O(rank + elements of a list).
 std::optional<int64_t> value_of(const Graph& graph, NodeId node, const CallSymbol& symbol, const SymbolValues& values);
 
 }  // namespace fxopt

@@ -4,15 +4,22 @@
 
 namespace fxopt {
 
-// Checks of an expression that need no values of its symbols. They find parts that never have a
-// value: floats, divisions by 0, functions with a wrong number of arguments, numbers beyond 64
-// bits, and parts that depend on these, except through a branch that a Where leaves out.
+// Checks of an expression that do not need the values of its symbols. The checks find parts that
+// never have a value:
+// - floats;
+// - divisions by 0;
+// - functions with a wrong number of arguments;
+// - numbers beyond 64 bits;
+// - parts that depend on a part without a value. A Where does not depend on a branch that it never
+//   selects.
 //
-// The first such part, inputs before users; invalid if each part may have a value. Calls of unknown
-// functions may have one. O(n log n).
+// Calls of unknown functions may have a value.
+//
+// find_valueless() returns the first part that never has a value. Inputs are checked before their
+// users. The result is invalid if each part may have a value. O(n log n).
 ExprId find_valueless(const ExprTable& exprs, const Interner& strings, ExprId id);
 
-// True if the whole expression never has a value. O(n log n).
+// True if the whole expression never has a value, even if all symbols have values. O(n log n).
 bool is_valueless(const ExprTable& exprs, const Interner& strings, ExprId id);
 
 }  // namespace fxopt

@@ -11,20 +11,21 @@
 
 namespace fxopt {
 
-// Memory that one call takes besides its outputs.
+// Memory that one call takes in addition to its outputs.
 struct HiddenBlock {
   const HiddenRow* row = nullptr;
-  std::optional<int64_t> bytes;  // above 0; absent: unknown for this call
+  std::optional<int64_t> bytes;  // above 0; absent if unknown for this call
 };
 
-// Hidden memory of one graph's calls by a device profile. Refers to both, and to `values`, see
-// symbol_values().
+// The hidden memory of one graph's calls by a device profile. Refers to the graph, to the profile
+// and to `values`. `values` are the values of symbols, see symbol_values().
 class HiddenMemory {
  public:
   HiddenMemory(const Graph& graph, const DeviceProfile& profile, const SymbolValues& values);
 
-  // The rows that hold for the call, in the order of the profile, without those that take nothing.
-  // Valid until the next call of this function. Complexity as CallFormulas::of().
+  // Returns the rows that apply to the call, in the order of the profile. Rows that take no memory
+  // are left out. The result is valid until the next call of this function. Takes the time of
+  // CallFormulas::of().
   const std::vector<HiddenBlock>& of(NodeId node);
 
  private:

@@ -110,7 +110,7 @@ class Reader {
 
   Status name(std::string_view keyword, std::string_view rest) const {
     if (!rest.empty()) return ok_status();
-    return error(std::string(keyword) + " has no name", "write it as in '" + std::string(keyword) + " NAME'");
+    return error(std::string(keyword) + " has no name", "write '" + std::string(keyword) + " NAME'");
   }
 
   // "SUBJECT = EXPR [EVIDENCE]"; the subject is one word.
@@ -123,7 +123,7 @@ class Reader {
   Result<Parts> parts(std::string_view rest, bool wants_evidence) {
     const size_t equals = rest.find('=');
     if (equals == std::string_view::npos) {
-      return error("'=' is missing", "a statement gives something a value: 'constant device.sms = 132'");
+      return error("'=' is missing", "write a statement as in 'constant device.sms = 132'");
     }
     Parts result{trim(rest.substr(0, equals)), trim(rest.substr(equals + 1)), {}};
     if (result.subject.empty() || result.subject.find_first_of(kSpace) != std::string_view::npos) {
@@ -144,7 +144,7 @@ class Reader {
       return error("the evidence for '" + std::string(result.subject) + "' is missing",
                    "end the line with [source], [estimate] or [measured]");
     }
-    if (result.value.empty()) return error("'" + std::string(result.subject) + "' has no value", "write it after '='");
+    if (result.value.empty()) return error("'" + std::string(result.subject) + "' has no value", "example: 'x = 1'");
     return result;
   }
 
@@ -153,7 +153,8 @@ class Reader {
       return error("'" + std::string(file) + "' is in another folder", "an included file must be in the same folder");
     }
     const std::optional<ProfileText> text = include_(source_.name, file);
-    if (!text.has_value()) return error("there is no file '" + std::string(file) + "'", "put it into the same folder");
+    if (!text.has_value())
+      return error("there is no file '" + std::string(file) + "'", "put the file into the folder of this profile");
     if (depth_ >= kMaxDepth) return error("files include each other too deeply", "a file must not include itself");
     return Reader(profile_, *text, include_, definitions_, depth_ + 1).run();
   }
@@ -170,12 +171,12 @@ class Reader {
     for (const std::string_view parameter : split_list(rest.substr(open + 1, close - open - 1))) {
       const StringId known = profile_.strings.intern(trim(parameter));
       if (std::find(macro.parameters.begin(), macro.parameters.end(), known) != macro.parameters.end()) {
-        return error("'" + name + "' has two parameters '" + std::string(trim(parameter)) + "'",
-                     "give each a name of its own");
+        return error("'" + name + "' has the parameter '" + std::string(trim(parameter)) + "' twice",
+                     "give each parameter a different name");
       }
       macro.parameters.push_back(known);
     }
-    if (ExprTable::is_function(name)) return error("'" + name + "' is a function already", "give it another name");
+    if (ExprTable::is_function(name)) return error("'" + name + "' is a built-in function", "use another name");
     const Result<ExprId> body = expression(trim(rest.substr(equals + 1)));
     if (!body.ok()) return body.error();
     macro.body = *body;
@@ -203,7 +204,7 @@ class Reader {
 
   Error no_value(std::string_view text) const {
     return error(quoted(text) + " never has a value",
-                 "numbers are whole and fit in 64 bits, no divisor is 0, and a function has all its arguments");
+                 "use whole numbers that fit in 64 bits, never divide by 0, and pass all arguments of a function");
   }
 
   // Replaces symbols by values and calls of macros by bodies. Equal parts are one entry of the
@@ -213,7 +214,7 @@ class Reader {
     std::unordered_map<ExprId, ExprId> done;
     for (const ExprId part : profile_.exprs.closure(id)) {
       if (++definitions_.parts > kMaxParts) {
-        return error("expressions have more than " + std::to_string(kMaxParts) + " parts with definitions filled in",
+        return error("expanded expressions have more than " + std::to_string(kMaxParts) + " parts",
                      "nest fewer definitions");
       }
       const Expr expr = profile_.exprs[part];  // the table grows below
@@ -238,13 +239,13 @@ class Reader {
     const auto found = definitions_.macros.find(name);
     if (found == definitions_.macros.end()) {
       return error("there is no function '" + std::string(profile_.strings[name]) + "'",
-                   "define or include it before its first use");
+                   "define the function, or include its file, before the first use");
     }
     const Macro& macro = found->second;
     if (macro.parameters.size() != arguments.size()) {
       return error(
           "'" + std::string(profile_.strings[name]) + "' is given " + std::to_string(arguments.size()) + " arguments",
-          "it takes " + std::to_string(macro.parameters.size()));
+          "the function takes " + std::to_string(macro.parameters.size()));
     }
     SymbolExprs values;
     for (size_t i = 0; i < arguments.size(); ++i) values[macro.parameters[i]] = arguments[i];
@@ -253,7 +254,8 @@ class Reader {
 
   Status claim(const std::string& subject) {
     if (subjects_.insert(subject).second) return ok_status();
-    return error("'" + subject + "' is given twice", "one file may set it once; a later file may replace it");
+    return error("'" + subject + "' is given twice",
+                 "a file may set a value once, and a later file may replace the value");
   }
 
   Status constant(std::string_view rest) {
@@ -266,7 +268,7 @@ class Reader {
     const std::optional<int64_t> value = profile_.exprs.evaluate(*expr, profile_.constants);
     if (!value.has_value()) {
       return error("constant '" + std::string(got->subject) + "' has no value",
-                   "it may use only constants of earlier lines, and must not divide by 0");
+                   "use only constants of earlier lines, and do not divide by 0");
     }
     profile_.constants[profile_.strings.intern(got->subject)] = *value;
     return ok_status();
@@ -275,7 +277,8 @@ class Reader {
   Result<int64_t> positive(std::string_view text, std::string_view what) {
     const std::optional<int64_t> number = parse_int64(text);
     if (number.has_value() && *number > 0) return *number;
-    return error(std::string(what) + " is '" + std::string(text) + "'", "write a whole number above 0, per second");
+    return error(std::string(what) + " is '" + std::string(text) + "'",
+                 "write the number per second, a whole number above 0");
   }
 
   Status flops(std::string_view rest) {
@@ -294,7 +297,7 @@ class Reader {
 
   Status bandwidth(std::string_view rest) {
     rest = trim(rest);
-    if (!rest.starts_with('=')) return error("'=' is missing", "write it as in 'bandwidth = 3350000000000'");
+    if (!rest.starts_with('=')) return error("'=' is missing", "example: 'bandwidth = 3350000000000'");
     const std::string_view value = trim(rest.substr(1));
     const Result<int64_t> number = positive(trim(value.substr(0, value.find('['))), "bandwidth");
     if (!number.ok()) return number.error();
@@ -357,8 +360,8 @@ class Reader {
     LinkRow row;
     row.kind = find_collective_kind(got->subject);
     if (row.kind == CollectiveKind::kOther) {
-      return error("'" + std::string(got->subject) + "' is not a collective whose pattern is known",
-                   "it is one of all-gather, reduce-scatter, all-reduce, all-to-all, broadcast");
+      return error("'" + std::string(got->subject) + "' is not a supported collective",
+                   "use one of all-gather, reduce-scatter, all-reduce, all-to-all, broadcast");
     }
     const Result<ExprId> expr = expression(got->value);
     if (!expr.ok()) return expr.error();

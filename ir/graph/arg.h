@@ -12,13 +12,13 @@ enum class ArgKind : uint8_t {
   kNone,
   kBool,
   kInt,
-  kFloat,    // IEEE bits, so that nan payloads and -0.0 survive
+  kFloat,    // IEEE bits, so that nan payloads and -0.0 are kept
   kComplex,  // two kFloat children
   kString,
-  kNode,  // an input: the only kind that is an edge
+  kNode,  // an input; the only kind that is an edge
   kExpr,
   kDType,
-  kDevice,  // name such as "cuda:0"
+  kDevice,  // a device name such as "cuda:0"
   kLayout,
   kMemoryFormat,
   kList,       // children
@@ -38,16 +38,16 @@ enum class ArgKind : uint8_t {
   kEllipsis,
   kRngSlot,
   kSet,      // metadata only: children
-  kUnknown,  // an alternative of a newer schema: its bytes as a string id
+  kUnknown,  // an alternative of a newer schema; its bytes are stored as a string
 };
 
-// A contiguous run of the graph's argument pool.
+// A contiguous range of the graph's argument pool.
 struct ArgRange {
   uint32_t first = 0;
   uint32_t count = 0;
 };
 
-// One argument, 16 bytes. Strings are interned in the module; children are contiguous in the
+// One argument, in 16 bytes. Strings are interned in the module. Children are contiguous in the
 // graph's pool.
 class Arg {
  public:
@@ -59,8 +59,8 @@ class Arg {
   static Arg integer(int64_t value) { return Arg(ArgKind::kInt, std::bit_cast<uint64_t>(value)); }
   static Arg floating_bits(uint64_t bits) { return Arg(ArgKind::kFloat, bits); }
   static Arg floating(double value) { return floating_bits(std::bit_cast<uint64_t>(value)); }
-  // Kinds whose payload is an interned string: kString, kDevice, kOp, kGraph, kGroup, kMesh,
-  // kBytes, kRngSlot, kUnknown.
+  // Makes an argument of a kind whose payload is an interned string. These kinds are kString,
+  // kDevice, kOp, kGraph, kGroup, kMesh, kBytes, kRngSlot and kUnknown.
   static Arg named(ArgKind kind, StringId name) { return Arg(kind, name.index()); }
   static Arg string(StringId text) { return named(ArgKind::kString, text); }
   static Arg expr(ExprId id) { return Arg(ArgKind::kExpr, id.index()); }
@@ -70,13 +70,14 @@ class Arg {
   static Arg memory_format(MemoryFormat value) { return Arg(ArgKind::kMemoryFormat, static_cast<uint64_t>(value)); }
   static Arg value(ValueId id) { return Arg(ArgKind::kValue, id.index()); }
   static Arg uid_ref(uint64_t uid) { return Arg(ArgKind::kUidRef, uid); }
-  // An edge to `input`. Graph fills in the use when the argument becomes a node's.
+  // Makes an edge to `input`. Graph fills in the use when a node gets the argument.
   static Arg node(NodeId input) {
     Arg arg(ArgKind::kNode, UseId().index());
     arg.count_ = input.index();
     return arg;
   }
-  // A kind with children; `type` is the Python type if it is not the plain one, such as torch.Size.
+  // Makes an argument with children. `type` is the Python type if it is not the plain type, for
+  // example torch.Size.
   static Arg children(ArgKind kind, ArgRange range, StringId type = StringId()) {
     Arg arg(kind, (uint64_t{type.index()} << 32) | range.first);
     arg.count_ = range.count;
@@ -117,7 +118,7 @@ class Arg {
   ArgRange range() const { return {static_cast<uint32_t>(payload_), count_}; }
   StringId type() const { return StringId(payload_ >> 32); }
 
-  // Unknown fields of a newer schema are stored beside this argument, see Pool::arg_unknown.
+  // Returns true if Pool::arg_unknown() has unknown fields of a newer schema for this argument.
   bool has_unknown() const { return has_unknown_; }
 
  private:

@@ -131,7 +131,7 @@ const Arg* Graph::meta_entry(NodeId id, std::string_view key) const {
 
 NodeId Graph::new_node(NodeKind node_kind, StringId name, TargetId target, uint64_t uid) {
   FXOPT_CHECK(name.is_valid() && !find(name).is_valid(),
-              "node name missing or taken: " + std::string(module_->text(name)));
+              "the name of a node is missing or taken: " + std::string(module_->text(name)));
   const NodeId id(nodes_.size());
   Node node;
   node.kind = node_kind;
@@ -198,9 +198,8 @@ Arg Graph::copy_arg(const Graph& from, ArgIndex index, const IdMap<NodeId, NodeI
   const Arg arg = from.pool_.arg(index);
   if (arg.is(ArgKind::kNode)) {
     const NodeId to = mapped[arg.as_node()];
-    FXOPT_CHECK(to.is_valid() || &from == this, "an argument to be copied, %" +
-                                                    std::string(from.name_of(arg.as_node())) +
-                                                    ", is of another graph and has no mapping");
+    FXOPT_CHECK(to.is_valid() || &from == this, "argument %" + std::string(from.name_of(arg.as_node())) +
+                                                    " belongs to another graph and has no mapping");
     return Arg::node(to.is_valid() ? to : arg.as_node());
   }
   if (arg.is(ArgKind::kValue) && &from != this) {
@@ -240,8 +239,8 @@ void Graph::add_uses(NodeId user, ArgRange range) {
     if (arg.is(ArgKind::kNode)) {
       const NodeId input = arg.as_node();
       FXOPT_CHECK(input.index() < nodes_.size() && !nodes_[input.index()].erased,
-                  "an argument of %" + std::string(name_of(user)) + " is a node that is not in @" +
-                      std::string(module_->text(name_)) + ": it was erased, or is of another graph");
+                  "an argument of %" + std::string(name_of(user)) + " is a node outside of @" +
+                      std::string(module_->text(name_)) + ": it was erased, or belongs to another graph");
       const UseId use(uses_.size());
       uses_.push_back(Use{NodeId(), user, ArgIndex(range.first + i), UseId(), UseId()});
       arg.payload_ = use.index();
@@ -346,7 +345,7 @@ void Graph::move_before(NodeId id, NodeId before) {
 }
 
 void Graph::set_schedule(std::span<const NodeId> order) {
-  FXOPT_CHECK(order.size() == live_, "the schedule has another number of nodes");
+  FXOPT_CHECK(order.size() == live_, "the number of nodes in the schedule differs from that in the graph");
   positions_.assign(nodes_.size(), static_cast<uint32_t>(live_));
   for (size_t i = 0; i < order.size(); ++i) {
     const NodeId id = order[i];

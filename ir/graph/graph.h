@@ -31,9 +31,9 @@ struct ControlDep {
 
 // Fields that few nodes have.
 struct NodeExtra {
-  std::optional<TagVerdict> verdict;       // the tag's
-  std::optional<TagVerdict> mark_verdict;  // the mark's, of a first partition (ir/step/marks.h)
-  std::optional<TagSource> tag_source;     // nothing: the maker of the graph wrote the tag
+  std::optional<TagVerdict> verdict;       // verdict of the tag
+  std::optional<TagVerdict> mark_verdict;  // verdict of a first partition's mark (ir/step/marks.h)
+  std::optional<TagSource> tag_source;     // nullopt if the maker of the graph wrote the tag
   std::vector<Origin> origins;
   std::vector<ControlDep> control;
   std::optional<StringId> stream;
@@ -47,8 +47,8 @@ struct NodeExtra {
   std::string unknown;  // unknown fields of a newer schema, serialized
 };
 
-// One node. Passes may read all of it. Graph's functions write fields with invariants (inputs,
-// order, names), passes write the others.
+// One node. Passes may read all fields. Only the functions of Graph write the fields with
+// invariants. These fields are inputs, order and names. Passes write the other fields.
 struct Node {
   NodeKind kind = NodeKind::kUnspecified;
   Phase phase = Phase::kUnspecified;
@@ -60,8 +60,8 @@ struct Node {
   ArgRange args;         // in the graph's pool
   ArgRange kwargs;       // key (kString), value, key, value, ...
   ArgRange meta;         // key (kString), value, ...
-  ValueId value;         // invalid: absent
-  StringId module_path;  // invalid: absent
+  ValueId value;         // invalid if absent
+  StringId module_path;  // invalid if absent
   StringId module_path_source;
   RegionId region;
   SourceId source;
@@ -70,8 +70,8 @@ struct Node {
   uint64_t uid = 0;
   int64_t seq_nr = 0;
 
-  // Takes over the place in the step and the origin: phase, sequence number, module path, region,
-  // source.
+  // Copies the fields that describe the place in the step and the origin. These are phase, sequence
+  // number, module path, region and source.
   void take_context(const Node& other) {
     phase = other.phase;
     phase_markers = other.phase_markers;
@@ -85,15 +85,15 @@ struct Node {
 
   bool is_call() const { return kind == NodeKind::kCallFunction; }
   bool has(PhaseMarker marker) const { return (phase_markers & marker_bit(marker)) != 0; }
-  // True if its target names an attribute that it reads or calls.
+  // Returns true if the target names an attribute that the node reads or calls.
   bool names_attribute() const { return kind == NodeKind::kGetAttr || kind == NodeKind::kCallModule; }
-  // True for a call of a function, a method or a module.
+  // Returns true for a call of a function, a method or a module.
   bool runs() const {
     return kind != NodeKind::kPlaceholder && kind != NodeKind::kGetAttr && kind != NodeKind::kOutput;
   }
 };
 
-// An edge: `user` reads `input` at `slot` of the pool.
+// An edge. The node `user` reads the node `input`. `slot` is the place of the argument in the pool.
 struct Use {
   NodeId input;
   NodeId user;
@@ -102,15 +102,16 @@ struct Use {
   UseId prev;
 };
 
-// One FX graph: nodes in schedule order. Every input is expected before its users. A file may
-// violate this, which the verifier reports; passes never get such a graph.
+// One FX graph, with its nodes in schedule order. Every input should come before its users. A file
+// may violate this rule, and the verifier reports the violation. Passes never get a graph that
+// violates this rule.
 //
-// Ids are never reused. An erased node leaves a tombstone. All edits of inputs, order and names go
-// through this class, which alone keeps the use-lists.
+// Ids are never reused. An erased node leaves a tombstone. Inputs, order and names are edited only
+// through this class, because only this class updates the use-lists.
 class Graph {
  public:
-  // Called by Module::add_graph(), which supplies the id. Without an id: a graph outside the
-  // module's.
+  // Module::add_graph() calls this constructor and supplies the id. A graph without an id is not
+  // one of the module's graphs.
   Graph(Module& module, StringId name, GraphId id = GraphId()) : name_(name), id_(id), module_(&module) {}
   Graph& operator=(const Graph&) = delete;
 
@@ -132,20 +133,21 @@ class Graph {
   // -- reading
   const Node& operator[](NodeId id) const { return nodes_[id.index()]; }
   Node& operator[](NodeId id) { return nodes_[id.index()]; }
-  size_t num_ids() const { return nodes_.size(); }  // ids are below this; the size for an IdMap
+  // All ids are below this number. Use num_ids() as the size of an IdMap.
+  size_t num_ids() const { return nodes_.size(); }
   size_t num_nodes() const { return live_; }
   size_t num_edges() const { return live_uses_; }
   const Pool& pool() const { return pool_; }
   Pool& pool() { return pool_; }
   std::string_view name_of(NodeId id) const;
-  const Op& op(NodeId id) const;            // the target's description; opaque if no call
-  const Value& value(NodeId id) const;      // the absent value if none is recorded
+  const Op& op(NodeId id) const;            // describes the target; opaque if the node is no call
+  const Value& value(NodeId id) const;      // the absent value if no value is recorded
   const NodeExtra* extra(NodeId id) const;  // nullptr if the node has none
-  NodeExtra& mutable_extra(NodeId id);      // made on demand
+  NodeExtra& mutable_extra(NodeId id);      // created on first use
   NodeId find(StringId name) const;         // invalid if no live node has that name
   NodeId output() const;                    // the last output node; invalid if none exists
 
-  // Schedule order.
+  // Iterates over the nodes in schedule order.
   class Iterator {
    public:
     using iterator_category = std::forward_iterator_tag;
@@ -181,83 +183,92 @@ class Graph {
   NodeId last() const { return last_; }
   NodeId next(NodeId id) const { return links_[id.index()].next; }
   NodeId prev(NodeId id) const { return links_[id.index()].prev; }
-  // Place in the schedule, from 0 without gaps. O(1); the first call after a change of order costs
-  // O(nodes) and fills a cache. So position() and users() of one const graph are safe from several
-  // threads only after one call of position() since the last change.
+  // Returns the node's place in the schedule. Places count from 0 without gaps. The first call
+  // after a change of order costs O(nodes) and fills a cache. Every other call is O(1). Several
+  // threads may call position() and users() of one const graph only if the cache is filled. To fill
+  // the cache, call position() once after the last change.
   uint32_t position(NodeId id) const;
 
-  // Inputs: each distinct node among args and kwargs, in order of first appearance. O(arguments).
+  // Returns the distinct nodes in args and kwargs, in order of first appearance. O(arguments).
   std::vector<NodeId> inputs(NodeId id) const;
-  // Calls visit(NodeId input) for every edge, in argument order, with repeats. O(arguments),
-  // allocates nothing.
+  // Calls visit(NodeId input) for every edge, in argument order. An input with several edges is
+  // visited several times. O(arguments). Allocates no memory.
   template <class Visit>
   void for_each_input(NodeId id, Visit&& visit) const {
     visit_edges(nodes_[id.index()].args, visit);
     visit_edges(nodes_[id.index()].kwargs, visit);
   }
-  // The edges of a node in argument order, with repeats. O(arguments).
+  // Returns the edges of a node in argument order. Several edges may have the same input.
+  // O(arguments).
   std::vector<UseId> edges(NodeId id) const;
-  // Users: each distinct node that reads `id`, in schedule order. O(k log k) for k uses. Calls
-  // position().
+  // Returns the distinct nodes that read `id`, in schedule order. Calls position(). O(k log k) for
+  // k uses.
   std::vector<NodeId> users(NodeId id) const;
   bool has_users(NodeId id) const { return use_heads_[id.index()].first.is_valid(); }
   uint32_t num_uses(NodeId id) const { return use_heads_[id.index()].count; }
-  // Uses in order of their creation, which is arbitrary: only for results that do not depend on it.
+  // Returns the first of the node's uses. Uses are linked in order of their creation, which is
+  // arbitrary. No result may depend on this order.
   UseId first_use(NodeId id) const { return use_heads_[id.index()].first; }
   const Use& use(UseId id) const { return uses_[id.index()]; }
 
-  // Call arguments by position or keyword; nullptr beyond the end, or if the keyword is missing.
+  // Returns a call's argument by position or by keyword. Returns nullptr if the call has no such
+  // argument.
   const Arg* arg(NodeId id, size_t positional) const;
   const Arg* kwarg(NodeId id, std::string_view name) const;
-  // A metadata entry of a node.
+  // Returns a metadata entry of a node, or nullptr if the node does not have the key.
   const Arg* meta_entry(NodeId id, std::string_view key) const;
 
   // -- building and editing
-  // Appends a node without arguments. The name must be free (check with find()). The uid is taken
-  // as given, and the module's counter moves beyond it.
+  // Appends a node without arguments. The name must be free, which find() can check. The node gets
+  // the given uid. The module's uid counter moves beyond that uid.
   NodeId add_node(NodeKind kind, StringId name, TargetId target, uint64_t uid);
-  // A new node before `before` (invalid: at the end): fresh uid, name from `base` by fresh_name().
+  // Inserts a new node before `before`, or at the end if `before` is invalid. The node gets a new
+  // uid, and fresh_name() makes its name from `base`.
   NodeId insert_node(NodeId before, NodeKind kind, std::string_view base, TargetId target);
-  // A copy of `original` before `before`: same target, arguments (edges go through `mapped` if it
-  // has the node), keyword arguments, own metadata, phase, module path, source, region, and value
-  // with the same storages. New uid, name from `base`. Does not copy tag, verdict, origins and
-  // remarks. O(size of the node).
+  // Inserts a copy of `original` before `before`. The copy has the same kind, target, arguments,
+  // keyword arguments, phase, module path, source and region. The stream, bucket, capture rule and
+  // random draws are the same as well. The copy has its own metadata, and a value with the same
+  // storages. If `mapped` has an entry for an input, the copy reads that entry instead of the
+  // input. The copy gets a new uid, and fresh_name() makes its name from `base`. Tag, verdict,
+  // origins and remarks are not copied. O(size of the node).
   NodeId clone_node(NodeId original, NodeId before, std::string_view base, const IdMap<NodeId, NodeId>& mapped);
-  // Copies everything that clone_node() copies besides the arguments, from a node of a graph of the
-  // same module. `edit` is called with the tensors of a value from another graph.
+  // Copies all fields that clone_node() copies, except kind, target and arguments. `from` is a
+  // graph of the same module. If `from` and this graph differ, calls `edit` with each tensor of the
+  // copied value.
   void copy_fields(
       const Graph& from, NodeId original, NodeId to, const Pool::TensorEdit& edit = [](Tensor&) {});
-  // Copies arguments of a graph of the same module into pool(). Edges go through `mapped`, which
-  // must have every input if `from` is another graph.
+  // Copies arguments of a graph of the same module into pool(). If `mapped` has an entry for an
+  // input, the copy reads that entry instead of the input. If `from` is another graph, `mapped`
+  // must have an entry for every input.
   ArgRange copy_args(const Graph& from, ArgRange range, const IdMap<NodeId, NodeId>& mapped);
-  // Sets a node's arguments to ranges already in pool(), whose kNode arguments become edges.
-  // Removes the old edges.
+  // Sets a node's arguments to ranges that are already in pool(). Removes the old edges. Every
+  // kNode argument in the ranges becomes an edge.
   void set_args(NodeId id, ArgRange args, ArgRange kwargs);
   // Makes one edge read another node.
   void set_use(UseId use, NodeId input);
   // Makes every edge to `from` read `to` instead.
   void replace_all_uses(NodeId from, NodeId to);
   void move_before(NodeId id, NodeId before);
-  // Puts the nodes in this order, which names each once and has every input before its users. Other
-  // constraints are checked by DependenceMap::violation(). O(nodes + edges).
+  // Puts the nodes in the given order. The order must name each node once and must have every input
+  // before its users. DependenceMap::violation() checks other constraints. O(nodes + edges).
   void set_schedule(std::span<const NodeId> order);
-  // Removes a node that has no users. Control dependencies on it stay recorded; prune_control()
-  // rewires them.
+  // Removes a node that has no users. Control dependencies on the node stay recorded until
+  // prune_control() replaces them.
   void erase(NodeId id);
   void rename(NodeId id, StringId name);
-  // Replaces control dependencies on erased nodes by dependencies on the nodes that those waited
-  // for. Called by the pass manager after each pass. O(control dependencies).
+  // Replaces control dependencies on an erased node by dependencies on the nodes that the erased
+  // node waited for. The pass manager calls this after each pass. O(control dependencies).
   void prune_control();
-  // A name that no node of this graph has: `base` itself if free, else base_1, base_2, ... by the
-  // module's counters.
+  // Returns a name that no node of this graph has. If `base` is free, the name is `base` itself.
+  // Otherwise the name is base_1, base_2, ... by the module's counters.
   StringId fresh_name(std::string_view base);
-  // Replaces the metadata of a node; the range is in pool().
+  // Replaces the metadata of a node by a range of pool().
   void set_meta(NodeId id, ArgRange entries) { nodes_[id.index()].meta = entries; }
 
  private:
   friend class Module;
   Graph(const Graph&) = default;
-  // Used by Module::clone(): `module` is the copy of the original's.
+  // Module::clone() uses this constructor. `module` is the copy of the original's module.
   Graph(const Graph& original, Module& module) : Graph(original) { module_ = &module; }
 
   struct Links {
@@ -274,7 +285,7 @@ class Graph {
       if (arg.is(ArgKind::kNode)) {
         visit(arg.as_node());
       } else if (arg.has_children()) {
-        visit_edges(arg.range(), visit);  // depth is bounded by every reader
+        visit_edges(arg.range(), visit);  // every reader limits the depth
       }
     }
   }

@@ -5,8 +5,8 @@
 
 namespace fxopt {
 
-// One type per dense table. Ids of a Graph's tables are meaningful only in that graph. Ids of a
-// Module's tables are meaningful in every graph of that module.
+// Each dense table has its own type of id. Ids of a Graph's tables are meaningful only in that
+// graph. Ids of a Module's tables are meaningful in every graph of that module.
 using NodeId = Id<struct NodeTag>;        // Graph: nodes
 using ArgIndex = Id<struct ArgTag>;       // Graph: the pool of arguments
 using UseId = Id<struct UseTag>;          // Graph: edges, one for each argument that names a node

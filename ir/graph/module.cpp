@@ -233,13 +233,13 @@ void Module::rename_graphs(const IdMap<StringId, StringId>& names) {
 void Module::remove_graphs(const std::vector<GraphId>& ids) {
   if (ids.empty()) return;
   for (const GraphId id : ids) {
-    FXOPT_CHECK(has_graph(id), "a graph that does not exist is removed");
+    FXOPT_CHECK(has_graph(id), "the graph to remove does not exist");
     graph_index_[graph(id).name()] = GraphId();
     graphs_[id.index()].reset();
   }
   std::erase_if(order_, [this](GraphId id) { return !has_graph(id); });
   std::erase_if(name_counters, [this](const auto& counter) { return !has_graph(counter.first.first); });
-  FXOPT_CHECK(!order_.empty(), "a module keeps at least one graph");
+  FXOPT_CHECK(!order_.empty(), "a module must keep at least one graph");
 }
 
 void Module::replace_graph(GraphId old, const std::vector<GraphId>& by) {
@@ -258,7 +258,7 @@ void Module::replace_graph(GraphId old, const std::vector<GraphId>& by) {
 }
 
 uint64_t& Module::name_counter(const Graph& graph, std::string_view base) {
-  FXOPT_CHECK(has_graph(graph.id()) && &this->graph(graph.id()) == &graph, "graph of another module");
+  FXOPT_CHECK(has_graph(graph.id()) && &this->graph(graph.id()) == &graph, "the graph belongs to another module");
   return name_counters.try_emplace({graph.id(), std::string(base)}, 1).first->second;
 }
 

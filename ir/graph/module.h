@@ -26,15 +26,15 @@ struct Target {
   const Op* op = nullptr;  // never null
 };
 
-// Graphs with the strings, symbols, storages, groups, constants and counters they share. The first
-// graph in order is the main one.
+// Graphs, and the strings, symbols, storages, groups, constants and counters that the graphs share.
+// The first graph in order is the main graph.
 class Module {
  public:
   Module();
   Module& operator=(const Module&) = delete;
 
-  // A deep copy with the same ids in every table: it prints the same bytes, and neither sees edits
-  // of the other. O(size of the module).
+  // Returns a deep copy with the same ids in every table. The copy prints the same bytes. Later
+  // edits of one module do not change the other module. O(size of the module).
   std::unique_ptr<Module> clone() const;
 
   // -- shared tables
@@ -47,16 +47,17 @@ class Module {
 
   DimsId dims(const std::vector<Dim>& dims);
   const std::vector<Dim>& dims(DimsId id) const { return dims_[id.index()]; }
-  // Row-major strides of `sizes` (a size below 1 counts as 1, as in the framework). Symbolic sizes
-  // give symbolic strides.
+  // Returns the row-major strides of `sizes`. A size below 1 counts as 1, as in the framework.
+  // Symbolic sizes give symbolic strides.
   DimsId contiguous_strides(DimsId sizes);
 
   TargetId target(std::string_view name);
   const Target& target(TargetId id) const { return targets_[id.index()]; }
-  // Invalid if nothing in the module names it: ask once, then compare ids.
+  // Returns the target's id, or an invalid id if the module does not have the target. Call this
+  // once, and then compare ids.
   TargetId find_target(std::string_view name) const;
   size_t num_targets() const { return targets_.size(); }
-  // Looks op_schemas up again for every target. Call it after they changed.
+  // Looks up every target in op_schemas again. Call this after a change of op_schemas.
   void resolve_targets();
 
   SourceId source(const Source& source);
@@ -73,9 +74,10 @@ class Module {
   const StorageRecord& storage(StorageId id) const { return storages_[id.index()]; }
   size_t num_storages() const { return storages_.size(); }
 
-  // -- graphs: ids are never reused, a removed graph leaves a hole among them
-  Graph& add_graph(StringId name);  // last in order; the name must be free
-  // The present graphs, in the order of the file. Valid until a graph is added or removed.
+  // -- graphs: ids are never reused, so a removed graph leaves a gap
+  Graph& add_graph(StringId name);  // added at the end; the name must be free
+  // Returns the present graphs in the order of the file. The result is valid until a graph is added
+  // or removed.
   const std::vector<GraphId>& graphs() const { return order_; }
   size_t num_graphs() const { return order_.size(); }
   size_t num_graph_ids() const { return graphs_.size(); }  // ids are below this
@@ -84,15 +86,17 @@ class Module {
   Graph& graph(GraphId id) { return *graphs_[id.index()]; }
   const Graph& graph(GraphId id) const { return *graphs_[id.index()]; }
   GraphId find_graph(StringId name) const;  // invalid if none exists
-  // Renames graphs, from old to new names, and everything that names them: attributes, arguments,
-  // owners, invocations, symbols, origins. Names must differ afterwards. O(size of the module).
+  // Renames graphs. `names` maps each old name to the new name. Also changes every reference to a
+  // renamed graph: attributes, arguments, owners, invocations, symbols, origins. All names must
+  // differ afterwards. O(size of the module).
   void rename_graphs(const IdMap<StringId, StringId>& names);
-  // Removes graphs, but not all. The caller must change other references to them (attributes,
-  // arguments, invocations). Also removes the counters of names in these graphs.
-  // O(graphs + counters).
+  // Removes graphs. At least one graph must remain. The caller must change other references to the
+  // removed graphs (attributes, arguments, invocations). Also removes the name counters of the
+  // removed graphs. O(graphs + counters).
   void remove_graphs(const std::vector<GraphId>& ids);
-  // Removes `old` and puts `by`, graphs of this module, in its place, in this order. A partitioner
-  // replaces the graph it splits by forward and backward in this way. O(graphs + counters).
+  // Removes `old` and moves the graphs `by` to its place, in the given order. All these graphs are
+  // graphs of this module. For example, a partitioner replaces the graph that it splits by a
+  // forward and a backward graph. O(graphs + counters).
   void replace_graph(GraphId old, const std::vector<GraphId>& by);
   Graph& main() { return graph(order_.front()); }
   const Graph& main() const { return graph(order_.front()); }
@@ -114,42 +118,44 @@ class Module {
   ArgRange meta;  // in `pool`
   std::string unknown;
   std::optional<Certificate> certificate;
-  std::optional<std::string> profile, memory_plan;  // serialized messages, carried
+  std::optional<std::string> profile, memory_plan;  // serialized messages, carried unchanged
 
-  // -- counters: part of the file, so that a pipeline and its pieces number alike
+  // -- counters: stored in files, so that each part of a pipeline continues the same numbers
   uint64_t next_uid = 0;
   uint64_t next_storage = 0;
   std::map<std::pair<GraphId, std::string>, uint64_t> name_counters;  // (graph, base) -> next suffix
 
   uint64_t fresh_uid() { return next_uid++; }
 
-  // The next suffix that Graph::fresh_name tries for `base` in `graph`, a graph of this module.
+  // Returns the next suffix that Graph::fresh_name() tries for `base`. `graph` is a graph of this
+  // module.
   uint64_t& name_counter(const Graph& graph, std::string_view base);
 
-  // A counter as files record it: by the graph's place in order.
+  // A name counter as files record it. `graph` is the graph's place in order.
   struct PlacedCounter {
     uint32_t graph;
     std::string_view base;
     uint64_t next;
   };
-  std::vector<PlacedCounter> placed_counters() const;  // sorted by graph and base. O(graphs + counters)
+  // Returns the name counters, sorted by graph and base. O(graphs + counters).
+  std::vector<PlacedCounter> placed_counters() const;
 
  private:
-  // A member that a copy of its owner does not copy.
+  // A member that is empty in a copy of its owner.
   template <class T>
   struct NotCopied : T {
     NotCopied() = default;
     NotCopied(const NotCopied&) : T() {}
   };
 
-  Module(const Module&) = default;  // without graphs, and with pointers to the original: for clone()
+  Module(const Module&) = default;  // for clone(): no graphs, and pointers to the original
   const Op* resolve(std::string_view name);
 
   std::vector<std::vector<Dim>> dims_;
   std::unordered_multimap<uint64_t, DimsId> dims_index_;
   std::deque<Target> targets_;
   IdMap<StringId, TargetId> target_index_;
-  std::deque<Op> ops_;                                 // described by the file
+  std::deque<Op> ops_;                                 // operators that the file describes
   std::unordered_map<StringId, size_t> schema_index_;  // target -> first record of op_schemas
   std::vector<Source> sources_;
   std::unordered_multimap<uint64_t, SourceId> source_index_;

@@ -119,7 +119,7 @@ void ArgStack::close(ArgKind kind, size_t mark, StringId type, std::string unkno
 }
 
 ArgRange ArgStack::take(size_t mark) {
-  FXOPT_CHECK(mark <= stack_.size(), "mark beyond the stack");
+  FXOPT_CHECK(mark <= stack_.size(), "the mark is above the top of the stack");
   const ArgRange range = pool_->append(std::span(stack_).subspan(mark));
   for (std::map<size_t, std::string>::iterator it = unknown_.lower_bound(mark); it != unknown_.end();) {
     pool_->set_arg_unknown(ArgIndex(range.first + (it->first - mark)), std::move(it->second));

@@ -13,8 +13,8 @@
 
 namespace fxopt {
 
-// Storage for arguments and values. Children of a list, a tuple or a dict are contiguous. Nothing
-// is removed while the pool lives, so ranges and ids stay valid.
+// Storage for arguments and values. Children of a list, a tuple or a dict are contiguous. The pool
+// never removes an item, so ranges and ids stay valid.
 class Pool {
  public:
   const Arg& arg(ArgIndex index) const { return args_[index.index()]; }
@@ -23,7 +23,8 @@ class Pool {
   ArgRange append(std::span<const Arg> items);
   size_t num_args() const { return args_.size(); }
 
-  // Throws InternalError for a node without a recorded value.
+  // Throws InternalError if `id` is invalid. The id is invalid for a node without a recorded value,
+  // for example.
   const Value& value(ValueId id) const {
     FXOPT_CHECK(id.is_valid(), "no value is recorded");
     return values_[id.index()];
@@ -32,32 +33,35 @@ class Pool {
     return std::span(values_).subspan(value.first, value.count);
   }
   const Tensor& tensor(const Value& value) const {
-    FXOPT_CHECK(value.kind == ValueKind::kTensor, "the value is no tensor");
+    FXOPT_CHECK(value.kind == ValueKind::kTensor, "the value is not a tensor");
     return tensors_[value.first];
   }
   Tensor& tensor(const Value& value) { return tensors_[value.first]; }
   const Arg& scalar(const Value& value) const { return args_[value.first]; }
   std::span<const StringId> keys(const Value& value) const { return std::span(keys_).subspan(value.keys, value.count); }
 
-  // Values are appended complete: children first, contiguously, then the parent.
+  // A value must be complete when it is appended. Append its children first, contiguously, and then
+  // the parent.
   ValueId append_value(const Value& value);
-  ValueId append_values(std::span<const Value> values);  // returns the first
+  ValueId append_values(std::span<const Value> values);  // returns the id of the first value
   uint32_t append_tensor(const Tensor& tensor);
   uint32_t append_keys(std::span<const StringId> keys);
   Value tensor_value(const Tensor& tensor);
-  // A deep copy of a value of `from`, which may be this pool. `edit` is called with every tensor of
-  // the copy, depth first in order. O(size of the value).
+  // Appends a deep copy of a value of `from`, which may be this pool. Calls `edit` with every
+  // tensor of the copy, in depth-first order. O(size of the value).
   using TensorEdit = std::function<void(Tensor&)>;
   ValueId copy_value(const Pool& from, ValueId id, const TensorEdit& edit);
 
-  // Serialized unknown fields beside an argument or a value; empty if it has none.
+  // Returns the serialized unknown fields of an argument or a value. Empty if the item has no
+  // unknown fields.
   const std::string& arg_unknown(ArgIndex index) const;
   const std::string& value_unknown(ValueId id) const;
-  // Marks the item and keeps the bytes. The item must already be in the pool.
+  // Stores the unknown fields of an item and marks the item. The item must already be in the pool.
   void set_arg_unknown(ArgIndex index, std::string bytes);
   void set_value_unknown(ValueId id, std::string bytes);
 
-  // Replaces names in arguments of this kind, whose payload is a name. O(arguments + values).
+  // Replaces names in every argument of `kind`. The payload of this kind must be a name. For
+  // kGraph, also replaces the names of graphs in values. O(arguments + values).
   void rename(ArgKind kind, const IdMap<StringId, StringId>& names);
 
  private:
@@ -72,7 +76,7 @@ class Pool {
   std::map<uint32_t, std::string> value_unknown_;
 };
 
-// Builds nested arguments in one pass over any source, without a tree in between:
+// Builds nested arguments in one pass over any source, without an intermediate tree:
 //
 //   ArgStack stack(pool);
 //   const size_t outer = stack.mark();

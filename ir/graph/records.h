@@ -14,16 +14,20 @@
 #include "ir/graph/ids.h"
 #include "ir/graph/types.h"
 
-// The parts of a module that are records rather than tables: plain structs whose visit() names
-// their fields once. The protobuf mapping, the text form, equality and the completeness test
-// against the schema all walk visit(), so a field added here and in fxgraph.proto is carried
+// The parts of a module that are records, not tables. A record is a plain struct. Its visit() lists
+// the fields once. The protobuf mapping, the text form, equality and the completeness test against
+// the schema all use visit(). Therefore a field that is added here and in fxgraph.proto is carried
 // everywhere. Field names are those of the schema.
 //
-// A visitor is called as field(name, member) and decides by the member's type: bool, int64_t,
-// uint64_t, uint32_t, std::string (raw bytes), StringId (invalid = absent), ExprField, Integer, an
-// enumeration, std::optional or std::vector of these, a nested record, ValueId (a tensor in the
-// owner's pool) or MetaRange (entries in the owner's pool). `unknown` holds unknown fields of a
-// newer schema as serialized bytes.
+// visit() calls the visitor as field(name, member). The visitor decides by the type of the member:
+//   - bool, int64_t, uint64_t, uint32_t, Integer or an enumeration
+//   - std::string: raw bytes
+//   - StringId or ExprField: an invalid id means absent
+//   - a nested record
+//   - std::optional or std::vector of these types
+//   - ValueId: a tensor in the owner's pool
+//   - MetaRange: entries in the owner's pool
+// The member `unknown` holds unknown fields of a newer schema as serialized bytes.
 
 namespace fxopt {
 
@@ -34,13 +38,14 @@ namespace fxopt {
     BOOST_PP_SEQ_FOR_EACH(FXOPT_FIELD, _, BOOST_PP_VARIADIC_TO_SEQ(__VA_ARGS__)) \
   }
 
-// An expression used as a field of a record (invalid = absent).
+// An expression that is a field of a record. An invalid id means absent.
 struct ExprField {
   ExprId id;
   bool operator==(const ExprField&) const = default;
 };
 
-// The schema's Int: a number, an expression, or unknown (neither), which is not zero.
+// The schema's Int: a number, an expression, or unknown. An unknown integer has neither number nor
+// expression, and is not zero.
 struct Integer {
   std::optional<int64_t> value;
   ExprId expr;
@@ -56,7 +61,7 @@ struct MetaRange {
   ArgRange range;
 };
 
-// The producer of the module.
+// The program that produced the module.
 struct Producer {
   static constexpr const char* kMessage = "Producer";
   StringId tool;
@@ -68,7 +73,7 @@ struct Producer {
   FXOPT_FIELDS(tool, version, framework, framework_version, recipe)
 };
 
-// A symbolic scalar and where it is defined.
+// A symbolic scalar and the place of its definition.
 struct Symbol {
   static constexpr const char* kMessage = "Symbol";
   StringId name;
@@ -85,7 +90,7 @@ struct Symbol {
   FXOPT_FIELDS(name, kind, type, min, max, hint, graph, node, key_path, source)
 };
 
-// A condition the tracer relied on.
+// A condition that the tracer relied on.
 struct Assertion {
   static constexpr const char* kMessage = "Assertion";
   ExprField condition;
@@ -95,7 +100,7 @@ struct Assertion {
   FXOPT_FIELDS(condition, message, source)
 };
 
-// The bytes behind one or more tensors, as the file says.
+// The memory of one or more tensors, as recorded in the file.
 struct StorageRecord {
   static constexpr const char* kMessage = "Storage";
   uint64_t id = 0;
@@ -106,7 +111,7 @@ struct StorageRecord {
   FXOPT_FIELDS(id, bytes, device, pinned)
 };
 
-// A process group; two may have the same ranks.
+// A process group. Two process groups may have the same ranks.
 struct ProcessGroup {
   static constexpr const char* kMessage = "ProcessGroup";
   StringId uid;
@@ -121,7 +126,7 @@ struct ProcessGroup {
   FXOPT_FIELDS(uid, ranks, description, backend, mesh, mesh_dims, made_by_pass, made_by)
 };
 
-// A mesh of ranks; `ranks` is row-major over `shape`.
+// A mesh of ranks. `ranks` is in row-major order over `shape`.
 struct DeviceMesh {
   static constexpr const char* kMessage = "DeviceMesh";
   StringId name;
@@ -148,7 +153,8 @@ struct OpSchemaRecord {
   FXOPT_FIELDS(target, schema, tags, is_mutable, effectful, pure)
 };
 
-// A tensor behind a get_attr: inline up to 1 KiB, else in a .safetensors file.
+// A constant tensor that a get_attr reads. Data of up to 1 KiB is inline. Larger data is in a
+// .safetensors file.
 struct Constant {
   static constexpr const char* kMessage = "Constant";
   StringId name;
@@ -191,7 +197,7 @@ struct RankContext {
   FXOPT_FIELDS(rank, world_size)
 };
 
-// The outcome of a tag, with the rule and the pass that decided about it.
+// The outcome of a tag, with the rule and the pass that decided the outcome.
 struct TagVerdict {
   static constexpr const char* kMessage = "TagVerdict";
   Verdict verdict = Verdict{};
@@ -201,17 +207,19 @@ struct TagVerdict {
   FXOPT_FIELDS(verdict, rule, pass)
 };
 
-// The writer of a tag, if it is not the program that made the graph.
+// The source of a tag that was not written by the program that made the graph.
 struct TagSource {
   static constexpr const char* kMessage = "TagSource";
-  StringId pass;           // a tagger, by its policy; invalid: the writer of the copied tag
-  bool is_copied = false;  // copied from a node that this one stands for
+  // The pass that wrote the tag by its policy. If invalid, the source is the writer of the copied
+  // tag.
+  StringId pass;
+  bool is_copied = false;  // the tag was copied from a node that this node replaces
   std::string unknown;
   bool operator==(const TagSource&) const = default;
   FXOPT_FIELDS(pass, is_copied)
 };
 
-// One pass of a pipeline, and whether it was proved.
+// One pass of a pipeline, with the verdict of its proof.
 struct ProvedStep {
   static constexpr const char* kMessage = "ProvedStep";
   StringId pass;
@@ -223,8 +231,8 @@ struct ProvedStep {
   FXOPT_FIELDS(pass, version, verdict, laws, why)
 };
 
-// The proofs about the module since it was read. They say nothing about a module whose recomputed
-// name is not `computes`.
+// The proofs about the module since it was read. The proofs hold only if the recomputed name of the
+// module is equal to `computes`.
 struct Certificate {
   static constexpr const char* kMessage = "Certificate";
   StringId computes;
@@ -248,7 +256,7 @@ struct Region {
   FXOPT_FIELDS(id, id_is_none, name, has_backward_hook)
 };
 
-// A node this one was made from.
+// A node from which this node was made.
 struct Origin {
   static constexpr const char* kMessage = "Origin";
   StringId graph;
@@ -270,7 +278,7 @@ struct Source {
   FXOPT_FIELDS(file, line, function, code)
 };
 
-// A bucketing plan's place for a collective.
+// The place of a collective in a bucketing plan.
 struct Bucket {
   static constexpr const char* kMessage = "Bucket";
   StringId id;
@@ -281,7 +289,7 @@ struct Bucket {
   FXOPT_FIELDS(id, plan_fqns, direction, position)
 };
 
-// The reason for which a pass left something undone.
+// The reason why a pass did not change something.
 struct Remark {
   static constexpr const char* kMessage = "Remark";
   StringId pass;
@@ -291,7 +299,7 @@ struct Remark {
   FXOPT_FIELDS(pass, code, text)
 };
 
-// The draws of a slot that a random node takes.
+// The random draws that a random node takes from a slot.
 struct RngUse {
   static constexpr const char* kMessage = "RngUse";
   StringId slot;
@@ -305,7 +313,7 @@ struct RngUse {
   FXOPT_FIELDS(slot, seed, offset, increment, grid, block, order)
 };
 
-// The tag, or the mark (ir/step/marks.h), of a node that a pass erased.
+// The tag or the mark (ir/step/marks.h) of a node that a pass erased.
 struct ErasedNode {
   static constexpr const char* kMessage = "ErasedNode";
   StringId graph;
@@ -316,7 +324,7 @@ struct ErasedNode {
   std::optional<TagVerdict> verdict;
   StringId pass;
   std::vector<Origin> origins;
-  bool is_mark = false;  // the entry is about the mark; `tag` is then none
+  bool is_mark = false;  // true if the record is about the mark; `tag` is then none
   std::optional<TagSource> tag_source;
   std::string unknown;
   FXOPT_FIELDS(graph, uid, name, target, tag, verdict, pass, origins, is_mark, tag_source)
@@ -372,7 +380,7 @@ struct SubclassLayout {
   FXOPT_FIELDS(type, side, first, count, attributes, meta)
 };
 
-// An object that is carried without being understood.
+// An object that fxopt carries but does not interpret.
 struct OpaqueRecord {
   static constexpr const char* kMessage = "Opaque";
   StringId type;

@@ -6,8 +6,8 @@
 
 namespace fxopt {
 
-// The enumerations of the exchange format. Numbers are those of schemas/fxgraph.proto (a test
-// compares them), names are those of the text form.
+// The enumerations of the exchange format. The numbers are those of schemas/fxgraph.proto, which a
+// test checks. The names are those of the text form.
 
 template <class E>
 struct EnumName {
@@ -15,7 +15,8 @@ struct EnumName {
   std::string_view name;
 };
 
-// Specialised below for each enumeration: its values and printed names in order of value.
+// The values and printed names of an enumeration, in order of value. Each enumeration below has a
+// specialisation.
 template <class E>
 struct EnumNames;
 
@@ -198,7 +199,7 @@ struct EnumNames<Phase> {
   };
 };
 
-// How the tracer spelled the phase.
+// The form in which the tracer recorded the phase.
 enum class PhaseMarker : uint8_t {
   kUnspecified = 0,
   kAutogradBackward = 1,
@@ -278,7 +279,7 @@ struct EnumNames<Verdict> {
   };
 };
 
-// Whether a pass was proved to preserve the results of the module.
+// The outcome of the proof that a pass preserves the results of the module.
 enum class ProofVerdict : uint8_t {
   kNone = 0,
   kProved = 1,
@@ -293,7 +294,7 @@ struct EnumNames<ProofVerdict> {
   };
 };
 
-// The rule that decided about a tag. ir/step/tag_rules.h lists the rules with words, in the order
+// The rule that decided the outcome of a tag. ir/step/tag_rules.h describes the rules, in the order
 // in which they are tried.
 enum class TagRule : uint8_t {
   kNone = 0,
@@ -489,7 +490,8 @@ struct EnumNames<RngState> {
   };
 };
 
-// The printed name of `value`; empty for a number that this build does not know.
+// Returns the printed name of `value`. Returns an empty text for a number that this build does not
+// know.
 template <class E>
 constexpr std::string_view name_of(E value) {
   for (const EnumName<E>& entry : EnumNames<E>::kAll) {
@@ -498,7 +500,7 @@ constexpr std::string_view name_of(E value) {
   return {};
 }
 
-// The inverse of name_of.
+// The inverse of name_of(). Returns nullopt for an unknown name.
 template <class E>
 constexpr std::optional<E> parse_enum(std::string_view name) {
   for (const EnumName<E>& entry : EnumNames<E>::kAll) {
@@ -507,8 +509,8 @@ constexpr std::optional<E> parse_enum(std::string_view name) {
   return std::nullopt;
 }
 
-// Bytes of one element; 0 for kUnspecified. Packed types (float4_e2m1fn_x2) count the byte that
-// holds the pair.
+// Returns the bytes of one element, or 0 for kUnspecified. For the packed type float4_e2m1fn_x2, an
+// element is the byte that holds the pair.
 constexpr int64_t element_size(DType dtype) {
   switch (dtype) {
     case DType::kUnspecified:

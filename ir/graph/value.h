@@ -21,7 +21,7 @@ struct Placement {
   bool operator==(const Placement&) const = default;
 };
 
-// A tensor as the tracer saw it. Sizes, strides and offset are in elements.
+// A tensor as the tracer recorded it. Sizes, strides and offset are in elements.
 struct Tensor {
   DType dtype = DType::kUnspecified;
   Layout layout = Layout::kStrided;
@@ -30,17 +30,19 @@ struct Tensor {
   bool negative = false;
   bool pinned = false;
   DimsId sizes;
-  DimsId strides;  // invalid for layouts that have none
+  DimsId strides;  // invalid if the layout has no strides
   Dim offset;
-  StringId device;    // invalid: not recorded
-  StorageId storage;  // as the file records; invalid: not recorded. Analyses derive their own, see ir/alias/storages.h
-  StringId mesh;      // the mesh of `placements`
-  StringId subclass;  // Python type if it is not a plain tensor
-  uint32_t placements = 0;  // 0: none, else 1 + index in Module::placements
+  StringId device;  // invalid if not recorded
+  // The storage that the file records, or invalid if no storage is recorded. Analyses derive their
+  // own storages, see ir/alias/storages.h.
+  StorageId storage;
+  StringId mesh;            // the mesh of `placements`
+  StringId subclass;        // the Python type if the tensor is not a plain tensor
+  uint32_t placements = 0;  // an index for Module::placements(); 0 for no placements
 };
 
 enum class ValueKind : uint8_t {
-  kAbsent,  // nothing was recorded, which is not None
+  kAbsent,  // nothing was recorded; differs from kNone
   kNone,
   kTensor,
   kTuple,     // children
@@ -53,18 +55,18 @@ enum class ValueKind : uint8_t {
   kUnknown,  // an alternative of a newer schema
 };
 
-// A node's result. Children are ValueIds that are contiguous in the graph's value pool.
+// A node's result. The ValueIds of the children are contiguous in the graph's value pool.
 struct Value {
   ValueKind kind = ValueKind::kAbsent;
   SymbolType symbol_type = SymbolType::kInt;  // kSymbolic
-  bool has_unknown = false;                   // has unknown fields, see Graph::value_unknown
+  bool has_unknown = false;                   // has unknown fields, see Pool::value_unknown()
   uint32_t first = 0;                         // children: first ValueId; kTensor: index in the graph's tensors;
                                               // kScalar: ArgIndex; kSymbolic: ExprId
   uint32_t count = 0;                         // children
   StringId name;                              // kOpaque: type; kGraph: name
   StringId mesh;                              // kOpaque
   StringId group;                             // kOpaque
-  StringId text;                              // kOpaque: for people; kDict: unused
+  StringId text;                              // kOpaque: text for people
   uint32_t keys = 0;                          // kDict: first of `count` names in the graph's key pool
 };
 

@@ -76,7 +76,7 @@ void Lexer::advance() {
   if (c == '"') return read_string(begin);
   if (source_.substr(begin, 3) == "...") return set(TokenKind::kEllipsis, begin, begin + 3);
   if (kPunctuation.find(c) != std::string_view::npos) return set(TokenKind::kPunct, begin, begin + 1);
-  set_bad(begin, begin + 1, "this character starts no token");
+  set_bad(begin, begin + 1, "no token starts with this character");
 }
 
 void Lexer::read_number(size_t begin) {
@@ -107,7 +107,7 @@ void Lexer::read_number(size_t begin) {
     if (end < source_.size() && (source_[end] == '-' || source_[end] == '+')) ++end;
     if (!digits()) return set_bad(begin, end, "the exponent has no digits");
   }
-  if (end < source_.size() && is_letter(source_[end])) return set_bad(begin, end, "a number runs into a word");
+  if (end < source_.size() && is_letter(source_[end])) return set_bad(begin, end, "a letter follows the number");
   set(kind, begin, end);
 }
 

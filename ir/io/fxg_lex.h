@@ -20,7 +20,7 @@ enum class TokenKind : uint8_t {
   kInteger,     // decimal, with a sign if negative
   kFloat,       // decimal with a point or an exponent, or -inf
   kHex,         // 0x and hexadecimal digits
-  kString,      // the quotes included
+  kString,      // includes the quotes
   kEllipsis,    // ...
   kPunct,       // one of ( ) [ ] { } , : = % @ $ + ~ ?
   kBad,         // anything else; Lexer::problem() names the fault
@@ -32,18 +32,18 @@ struct Token {
   size_t length = 0;
 };
 
-// Whether `text` can be the name of a node, a graph or a keyword argument without quotes.
+// Returns true if `text` can be the name of a node, a graph or a keyword argument without quotes.
 bool is_identifier(std::string_view text);
-// Whether `text` can follow the @ of a tensor without quotes.
+// Returns true if `text` can follow the @ of a tensor without quotes.
 bool is_bare_device(std::string_view text);
 
-// Whether `text` can be a call's target without quotes: an identifier that is not a word of the
-// grammar there.
+// Returns true if `text` can be a call's target without quotes. The text must be an identifier that
+// is not a word of the grammar in that place.
 bool is_plain_target(std::string_view text);
 
-// Splits a text into tokens, one at a time. Never fails: anything that is no token becomes kBad,
-// and the parser reports it when it reaches it. Expressions and device names have rules of their
-// own and are read from the bytes.
+// Splits a text into tokens, one at a time. The lexer never fails. Text that is not a token becomes
+// a kBad token, and the parser reports this token. Expressions and device names have their own
+// rules, so they are read directly from the bytes.
 class Lexer {
  public:
   explicit Lexer(std::string_view source) : source_(source) { advance(); }
@@ -56,17 +56,18 @@ class Lexer {
   bool is_word(std::string_view word) const { return token_.kind == TokenKind::kIdentifier && text() == word; }
 
   void advance();
-  // The first byte of the next token, without reading the token; '\0' at the end.
+  // Returns the first byte of the next token without reading the token. Returns '\0' at the end of
+  // the text.
   char next_byte() const;
-  // Returns to a token seen before.
+  // Goes back to a token that was read before.
   void rewind(const Token& token);
 
-  // Returns the expression that begins at `offset`. It ends before the first comma or closing
-  // bracket outside parentheses, and surrounding space is removed. The token after it becomes the
-  // current one.
+  // Returns the expression that begins at `offset`. The expression ends before the first comma or
+  // closing bracket outside parentheses. Surrounding space is removed. The token after the
+  // expression becomes the current token.
   std::string_view take_expression(size_t offset);
-  // Returns the bare device name right after the current token (an @). It may be empty. The token
-  // after it becomes the current one.
+  // Returns the bare device name right after the current token, which is an @. The name may be
+  // empty. The token after the name becomes the current token.
   std::string_view take_device();
 
  private:
@@ -83,8 +84,9 @@ class Lexer {
   std::string_view problem_;
 };
 
-// Returns line and column of `offset`, and the line with a caret under it (a window of a long
-// line). Both count from 1, the column in bytes. O(offset).
+// Returns the line and column of `offset`, and the text of the line with a caret under the place.
+// Only a window of a long line is returned. Line and column count from 1, and the column counts
+// bytes. O(offset).
 Where locate(std::string_view source, size_t offset, const std::string& file);
 
 }  // namespace fxopt

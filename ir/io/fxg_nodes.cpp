@@ -127,7 +127,7 @@ std::optional<TextParser::Callee> TextParser::callee(StringId node_name) {
   const size_t at = offset();
   lexer_.advance();
   if (word == "return") {
-    fail(ErrorCode::kSyntax, at, "'return' has no name and no =", "write: return (%a, %b)");
+    fail(ErrorCode::kSyntax, at, "'return' does not take a name or '='", "write: return (%a, %b)");
     return std::nullopt;
   }
   Callee result;

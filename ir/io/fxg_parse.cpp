@@ -199,7 +199,7 @@ bool TextParser::storage() {
   if (item.id == UINT64_MAX) return fail(ErrorCode::kLimit, at, "a storage cannot have the largest id");
   if (module_->find_storage(item.id).is_valid()) {
     return fail(ErrorCode::kDuplicateName, at, "storage " + std::to_string(item.id) + " is given twice",
-                "give each storage its own id and put its record before the tensors that name it");
+                "give each storage its own id, and put its record before the tensors that refer to it");
   }
   module_->add_storage(std::move(item));
   return true;
@@ -233,8 +233,8 @@ bool TextParser::finish_module() {
   if (!module_->op_schemas.empty()) module_->resolve_targets();
   if (given_next_uid_.value_or(next_uid_) < next_uid_ ||
       given_next_storage_.value_or(module_->next_storage) < module_->next_storage) {
-    return fail(ErrorCode::kBadValue, counters_at_, "a counter is at or below a number in use",
-                "leave it out to have it derived");
+    return fail(ErrorCode::kBadValue, counters_at_, "a counter must be above all numbers in use",
+                "leave the counter out: fxopt derives it");
   }
   for (const auto& [key, next] : module_->name_counters) {
     if (!module_->has_graph(key.first)) {

@@ -14,7 +14,7 @@
 #include "ir/io/fxg_lex.h"
 #include "ir/io/io.h"
 
-// The printer behind print_text(). The grammar is in README.md beside this file.
+// The printer that print_text() uses. The grammar is in README.md beside this file.
 
 namespace fxopt {
 
@@ -27,7 +27,8 @@ struct IsVectorField : std::false_type {};
 template <class T>
 struct IsVectorField<std::vector<T>> : std::true_type {};
 
-// Whether a field of a record is left out because it has its default value.
+// Returns true if `value` is the default value of its type. Fields with default values are not
+// printed.
 template <class T>
 bool is_default(const T& value) {
   if constexpr (IsOptionalField<T>::value) {
@@ -49,7 +50,7 @@ bool is_default(const T& value) {
   }
 }
 
-// Separates the items of one bracket.
+// Writes the commas between the items of one bracket.
 class Commas {
  public:
   explicit Commas(std::string& out) : out_(&out) {}
@@ -63,7 +64,8 @@ class Commas {
   bool first_ = true;
 };
 
-// Appends to one string. The readers bound the depth and length of the content.
+// Appends the text of a module to one string. The printer needs no limits, because the readers
+// limit the depth and length of the content.
 class TextPrinter {
  public:
   TextPrinter(const Module& module, const TextOptions& options)
@@ -94,7 +96,7 @@ class TextPrinter {
     out_.append("0x").append(digits.data(), end.ptr);
   }
   void text(StringId id) { quoted(module_.text(id)); }
-  // Like quote(). Most strings need no escape and are copied.
+  // Appends the result of quote(). Most strings need no escape and are copied.
   void quoted(std::string_view text) {
     const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; };
     if (std::all_of(text.begin(), text.end(), is_plain)) {
@@ -262,10 +264,10 @@ void TextPrinter::record(const Record& item) {
   Commas commas(out_);
   Record::visit(item, [&]<class T>(std::string_view field_name, const T& value) {
     if constexpr (std::is_same_v<Record, StorageRecord> && std::is_same_v<T, uint64_t>) {
-      return member(commas, field_name, value);  // the id, which readers look for
+      return member(commas, field_name, value);  // always print the id that readers look for
     }
     if constexpr (std::is_same_v<Record, Symbol> && std::is_same_v<T, StringId>) {
-      // An optional field: "" is present.
+      // The field is optional. Therefore "" means that the field is present and empty.
       if (field_name == "node" && value.is_valid()) return member(commas, field_name, value);
     }
     member_unless_default(commas, field_name, value);

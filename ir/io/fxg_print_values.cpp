@@ -144,7 +144,7 @@ void TextPrinter::text_arg(const Arg& arg) {
     case ArgKind::kRngSlot:
       return word_with_text("rng_slot", id);
     default:
-      FXOPT_CHECK(false, "argument kind without a text");
+      FXOPT_CHECK(false, "this kind of argument has no text form");
   }
 }
 
@@ -196,7 +196,7 @@ void TextPrinter::dict(ArgRange range) {
 }
 
 void TextPrinter::node_name(NodeId id) {
-  FXOPT_CHECK(graph_ != nullptr, "a node among the module's own metadata");
+  FXOPT_CHECK(graph_ != nullptr, "the metadata of the module contains a node");
   out_ += '%';
   name(graph_->name_of(id));
 }

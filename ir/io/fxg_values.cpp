@@ -125,7 +125,7 @@ bool TextParser::unknown_type(std::string_view word) {
   }
   std::vector<std::string_view> known(std::begin(kTypeWords), std::end(kTypeWords));
   for (const EnumName<DType>& entry : EnumNames<DType>::kAll) known.push_back(entry.name);
-  return fail_here(shown(word) + " is no type", suggest(word, known));
+  return fail_here(shown(word) + " is not a type", suggest(word, known));
 }
 
 void TextParser::add_children(Value& parent, std::vector<ParsedValue>& children) {
@@ -336,7 +336,7 @@ bool TextParser::tensor_flag(Tensor& item) {
   std::vector<std::string_view> words = {"layout", "mesh", "placements", "subclass"};
   for (const Flag& flag : kFlags) words.push_back(flag.word);
   lexer_.rewind(token);
-  return fail_here(shown(word) + " is no flag of a tensor", suggest(word, words));
+  return fail_here(shown(word) + " is not a flag of a tensor", suggest(word, words));
 }
 
 bool TextParser::placement(Placement& result) {

@@ -44,7 +44,7 @@ Result<std::unique_ptr<Module>> parse_module(std::string_view bytes, Format form
     case Format::kJson:
       return parse_json(bytes, file, limits);
   }
-  FXOPT_CHECK(false, "format without a reader");
+  FXOPT_CHECK(false, "no reader exists for this format");
 }
 
 Result<std::string> print_module(const Module& module, Format format) {
@@ -56,7 +56,7 @@ Result<std::string> print_module(const Module& module, Format format) {
     case Format::kJson:
       return print_json(module);
   }
-  FXOPT_CHECK(false, "format without a writer");
+  FXOPT_CHECK(false, "no writer exists for this format");
 }
 
 Result<std::unique_ptr<Module>> load_module(const std::string& path, const ReadLimits& limits) {

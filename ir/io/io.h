@@ -11,38 +11,39 @@
 
 namespace fxopt {
 
-// The file formats of a module. All hold the same content; each converts to the others without
-// loss.
+// The file formats of a module. All formats hold the same content. A file in one format converts to
+// any other format without loss.
 enum class Format : uint8_t {
   kPb,    // binary protobuf: schemas/fxgraph.proto, message File
   kText,  // .fxg: ir/io/README.md
   kJson,  // the protobuf JSON mapping, with strings instead of indices: ir/io/json.h
 };
 
-// Returns the format by the name's extension: .pb, .fxg, .json, each also with .zst. Returns
-// nothing for any other name.
+// Returns the format that the path's extension names: .pb, .fxg or .json. Each extension may be
+// followed by .zst. Returns nullopt for any other path.
 std::optional<Format> format_of_path(std::string_view path);
 
-// Returns the format by the first bytes. '{' or '[' means JSON, bytes without control characters
-// mean text, anything else means binary.
+// Returns the format that the first bytes indicate. '{' or '[' means JSON. Bytes without control
+// characters mean text. Anything else means binary.
 Format format_of_bytes(std::string_view bytes);
 
-// Limits of every reader, so that hostile input cannot exhaust memory or stack. Error: kLimit.
+// Limits of every reader. The limits keep hostile input from exhausting memory or stack. A reader
+// fails with kLimit if the input exceeds a limit.
 struct ReadLimits {
-  uint32_t max_depth = 64;                 // nesting of arguments, values, expressions
-  uint64_t max_nodes = uint64_t{1} << 27;  // all graphs together
+  uint32_t max_depth = 64;                 // nesting of arguments, values and expressions
+  uint64_t max_nodes = uint64_t{1} << 27;  // total over every graph
   uint64_t max_string_bytes = uint64_t{1} << 26;
 };
 
-// Reads a module from bytes of one format. `file` names the input in errors. Structural faults that
-// make the content unusable are errors: bad syntax, references to nothing, duplicate names.
-// Everything else loads unchanged, and the verifier reports it: uses before definitions, unknown
-// groups, values that do not fit. Errors: the 3xx family.
+// Reads a module from bytes of one format. `file` names the input in errors. Faults that make the
+// content unusable are errors. Examples are bad syntax, references to undefined names, and
+// duplicate names. Other faults load unchanged, and the verifier reports them. Examples are uses
+// before definitions, unknown groups, and values that do not fit. Errors: the 3xx family.
 Result<std::unique_ptr<Module>> parse_pb(std::string_view bytes, const std::string& file,
                                          const ReadLimits& limits = {});
-// Reads into an existing module. The new graphs follow its graphs, and the new uids and storage ids
-// count from its counters. Names of the new graphs must not occur in it yet. After an error the
-// module must not be used. See merge_module().
+// Reads into an existing module. The new graphs follow the existing graphs. The new uids and
+// storage ids continue from the module's counters. The names of the new graphs must not exist in
+// the module yet. After an error, the module must not be used. See also merge_module().
 Status parse_pb_into(Module& module, std::string_view bytes, const std::string& file, const ReadLimits& limits = {});
 Result<std::unique_ptr<Module>> parse_text(std::string_view bytes, const std::string& file,
                                            const ReadLimits& limits = {});
@@ -51,32 +52,33 @@ Result<std::unique_ptr<Module>> parse_json(std::string_view bytes, const std::st
 Result<std::unique_ptr<Module>> parse_module(std::string_view bytes, Format format, const std::string& file,
                                              const ReadLimits& limits = {});
 
-// Writes a module: the same module gives the same bytes. Error: kFileTooLarge if the binary form
-// would reach 2 GiB.
+// Writes a module. The same module gives the same bytes. Fails with kFileTooLarge if the binary
+// form would reach 2 GiB.
 Result<std::string> print_pb(const Module& module);
 struct TextOptions {
-  bool uids = true;      // print a node's uid unless it is the previous node's plus one
-  bool version = true;   // the first line, "fxg 0"
-  bool storages = true;  // `storage` lines
+  bool uids = true;      // print a uid if it is not the previous node's uid plus one
+  bool version = true;   // print the first line, "fxg 0"
+  bool storages = true;  // print the `storage` lines
 };
 std::string print_text(const Module& module, const TextOptions& options = {});
-// Only that graph.
+// Prints only `graph`.
 std::string print_text(const Graph& graph, const TextOptions& options = {});
-// One line, without the newline.
+// Prints one node as one line, without the newline.
 std::string print_node(const Graph& graph, NodeId node);
-// Only target and arguments: "aten.mm.default(%x, %w)", "return (%c,)".
+// Prints only the target and arguments of a node, such as "aten.mm.default(%x, %w)" or "return
+// (%c,)".
 std::string print_call(const Graph& graph, NodeId node);
-// The records of a module that graphs refer to by name: symbols, process groups, device meshes,
-// streams, rank and invocations.
+// Prints the records of a module to which graphs refer by name. These are symbols, process groups,
+// device meshes, streams, rank and invocations.
 std::string print_records_text(const Module& module);
 Result<std::string> print_json(const Module& module);
 Result<std::string> print_module(const Module& module, Format format);
 
-// Reads a file or "-", compressed or not. The content decides the format. Errors: those of
-// read_file and of the readers.
+// Reads the file `path`, or standard input if `path` is "-". The file may be compressed. The
+// content decides the format. Errors: those of read_file() and of the readers.
 Result<std::unique_ptr<Module>> load_module(const std::string& path, const ReadLimits& limits = {});
-// Writes a file. The path's extension decides the format unless `format` is given; "-" without a
-// format is text. Atomic, see write_file.
+// Writes a file. `format` decides the format. If `format` is missing, the path's extension decides
+// the format. The path "-" gets text. The file is written atomically, see write_file().
 Status save_module(const Module& module, const std::string& path, std::optional<Format> format = std::nullopt);
 
 }  // namespace fxopt

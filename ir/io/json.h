@@ -14,21 +14,23 @@ namespace fxopt {
 //
 //   {"version": 0, "module": { the fields of schema message Module, except for the string table }}
 //
-// It is protobuf's JSON mapping with the schema's own field names, and these differences:
-//   - a field marked (interned) or (expression) holds the string, one marked (node_index) the name
-//     of the node
-//   - 64-bit integers are numbers below 2^53 and strings otherwise; both are accepted everywhere
-//   - an enumeration is the full name of the enumerator; a number unknown to this build stays a
-//     number
-//   - float_bits and other fixed64 fields are hexadecimal strings, "0x3ff0000000000000"; an Arg may
-//     have "float": 1.0, "nan", "inf" or "-inf" instead
-//   - bytes are base64; "@unknown" holds a message's fields of a newer schema, serialized, in
-//     base64
+// The form is protobuf's JSON mapping with the schema's own field names. The form differs from
+// protobuf's mapping in these points:
+//   - A field marked (interned) or (expression) holds the string. A field marked (node_index) holds
+//     the name of the node.
+//   - A 64-bit integer is a number below 2^53 and a string otherwise. Both forms are accepted
+//     everywhere.
+//   - An enumeration is the full name of the enumerator. A number without an enumerator in this
+//     build remains a number.
+//   - float_bits and other fixed64 fields are hexadecimal strings such as "0x3ff0000000000000". An
+//     Arg may have "float": 1.0, "nan", "inf" or "-inf" instead.
+//   - Bytes are base64. "@unknown" holds a message's fields of a newer schema, serialized, in
+//     base64.
 //
-// Fields with their default value are omitted, and null is read as absent. Unknown keys, repeated
-// keys and a second alternative of an argument are errors.
+// Fields with their default value are omitted. null means that the field is absent. Unknown keys,
+// repeated keys and a second alternative of an argument are errors.
 
-// How a number field is written.
+// The form in which a number field is written.
 enum class JsonKind : uint8_t {
   kPlain,
   kText,  // the string instead of its index in the table
@@ -36,8 +38,8 @@ enum class JsonKind : uint8_t {
   kHex,   // bits, in hexadecimal
 };
 
-// Returns the kind by the field's options in the schema. O(1) expected: looked up in a table that
-// is built on first use.
+// Returns the kind that the field's options in the schema select. O(1) expected, because a table of
+// the kinds is built on first use.
 JsonKind json_kind(const google::protobuf::FieldDescriptor& field);
 
 // Returns `text` as a JSON string, in quotation marks. Bytes that are not UTF-8 become the

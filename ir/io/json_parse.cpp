@@ -33,7 +33,7 @@ using google::protobuf::Reflection;
 using Json = nlohmann::json;
 
 constexpr const char* kWhatJsonIs =
-    "a graph has the keys \"version\" and \"module\"; pass a report of fxopt mem to its option --baseline";
+    "a graph has the keys \"version\" and \"module\". Pass a report of `fxopt mem` with --baseline";
 // A dict among arguments takes four levels: argument, dict, items, item.
 constexpr uint32_t kLevelsPerNesting = 4;
 constexpr uint32_t kLevelsAround = 16;
@@ -85,7 +85,7 @@ class JsonScan {
   // Records the last string as a key of the innermost object.
   void add_key() {
     std::vector<std::string_view>& keys = keys_.back();
-    if (string_.find('\\') != std::string_view::npos) fail(ErrorCode::kBadValue, "a key with an escape sequence");
+    if (string_.find('\\') != std::string_view::npos) fail(ErrorCode::kBadValue, "a key contains an escape sequence");
     if (keys.size() == kMaxKeys)
       fail(ErrorCode::kLimit, "more than " + std::to_string(kMaxKeys) + " keys in an object");
     if (std::find(keys.begin(), keys.end(), string_) != keys.end()) {
@@ -225,7 +225,7 @@ bool JsonReader::read(const Json& root) {
       if (to_uint64(value) == kPbVersion) continue;
       fail(ErrorCode::kVersion,
            "schema version " + value.dump() + ", but this build reads " + std::to_string(kPbVersion),
-           "use the fxopt that wrote it, or write it again");
+           "use the fxopt that wrote the file, or write the file again");
       return in("version");
     }
     if (key == "module") {
@@ -285,7 +285,7 @@ bool JsonReader::fill_field(Message& message, const std::string& key, const Json
   if (field == nullptr || field->type() == FieldDescriptor::TYPE_STRING) return unknown_key(key, message);
   const google::protobuf::OneofDescriptor* choice = field->real_containing_oneof();
   if (choice != nullptr && message.GetReflection()->HasOneof(message, choice)) {
-    return fail(ErrorCode::kBadValue, "a second alternative beside " +
+    return fail(ErrorCode::kBadValue, "only one alternative is allowed, but the message also has " +
                                           message.GetReflection()->GetOneofFieldDescriptor(message, choice)->name());
   }
   if (is_float) return fill_float(message, json);

@@ -206,9 +206,9 @@ Result<std::string> print_json(const Module& module) {
   const Result<std::string> bytes = print_pb(module);
   if (!bytes.ok()) return bytes.error();
   const Result<PbEnvelope> envelope = read_envelope(*bytes);
-  FXOPT_CHECK(envelope.ok(), "own file is not read back");
+  FXOPT_CHECK(envelope.ok(), "the file just written does not parse");
   schema::Module message;
-  FXOPT_CHECK(parse_message(message, envelope->module, kMaxMessages), "own module is not read back");
+  FXOPT_CHECK(parse_message(message, envelope->module, kMaxMessages), "the module just written does not parse");
   spell_ids(message);
   return JsonPrinter(message).print();
 }

@@ -32,8 +32,8 @@ Status read(std::string_view bytes, const std::string& file, schema::Measurement
   if (first != std::string_view::npos && bytes[first] == '{') {
     const auto status = google::protobuf::util::JsonStringToMessage({bytes.data(), bytes.size()}, &message);
     if (status.ok()) return ok_status();
-    return bad(file, "a measurement is not JSON of its schema: " + std::string(status.message()),
-               "schemas/profile.proto describes it");
+    return bad(file, "the measurement does not match its schema: " + std::string(status.message()),
+               "see schemas/profile.proto");
   }
   silence_protobuf();
   if (message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return ok_status();

@@ -7,16 +7,19 @@
 
 namespace fxopt {
 
-// Moves the graphs of `from`, with everything they refer to, into `into`, after its own graphs.
-// `from` is spent. After an error neither module may be used; `file` names `from` in the error.
+// Moves the graphs of `from`, and everything to which they refer, into `into`. The moved graphs
+// follow the graphs of `into`. Afterwards, `from` must not be used. After an error, neither module
+// may be used. `file` names `from` in the error.
 //
-// Records of one name must agree: ranges and hints of symbols, ranks of groups, meshes, operator
-// schemas, random slots, streams. So must the traced ranks. Equal constants are merged. If both
-// modules use one graph or constant name for different things, `from` changes: the graph is named
-// after its kind, the constant gets a suffix. Uids and storage ids of `from` continue those of
+// Records with the same name must be equal. This holds for ranges and hints of symbols, ranks of
+// groups, meshes, operator schemas, random slots and streams. The traced ranks must be equal as
+// well. Equal constants are merged. If a graph of `into` has the name of a graph of `from`, the
+// graph of `from` gets a new name that depends on its kind. If different constants have the same
+// name, the constant of `from` gets a suffix. Uids and storage ids of `from` continue those of
 // `into`. `into` keeps its name, producer, metadata and carried messages.
 //
-// Errors: kBadStep; kFileTooLarge if `from` is too large for the binary form. O(size of both).
+// Fails with kBadStep if the modules do not agree. Fails with kFileTooLarge if `from` is too large
+// for the binary form. O(size of both).
 Status merge_module(Module& into, Module& from, const std::string& file);
 
 }  // namespace fxopt

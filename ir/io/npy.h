@@ -11,7 +11,7 @@
 namespace fxopt {
 
 // Parses one array in numpy's format .npy, versions 1 to 3 (numpy/lib/format.py). The tensor has no
-// name and points into `bytes`, which must outlive it. `file` names it in errors:
+// name. It points into `bytes`, which must outlive the tensor. `file` names the input in errors:
 //   kNotAFile       the magic is missing
 //   kVersion        a version other than 1 to 3
 //   kTruncated      the file ends inside the header or the array
@@ -22,7 +22,7 @@ namespace fxopt {
 // O(header).
 Result<SafetensorsTensor> parse_npy(std::span<const std::byte> bytes, const std::string& file);
 
-// A mapped file and its array. May be moved.
+// A mapped file and its array. The object may be moved.
 struct NpyFile {
   MappedFile mapping;
   SafetensorsTensor tensor;

@@ -158,7 +158,7 @@ bool PbDecoder::read(const Message& message, const PbField& field, Integer& memb
   if (!pb_has(message, field)) return true;
   const schema::Int& number = static_cast<const schema::Int&>(pb_submessage(message, field));
   if (number.has_value() && number.has_expr()) {
-    return fail(ErrorCode::kBadValue, "both a number and an expression");
+    return fail(ErrorCode::kBadValue, "a field has both a number and an expression");
   }
   if (number.has_value()) member.value = number.value();
   if (!number.has_expr()) return true;
@@ -448,7 +448,7 @@ std::optional<NodeId> PbDecoder::node_id(uint32_t position) {
 
 std::optional<Arg> PbDecoder::node(uint32_t position) {
   if (!edges_allowed_) {
-    fail(ErrorCode::kBadValue, "a node in metadata", "refer to it by uid_ref, which creates no edge");
+    fail(ErrorCode::kBadValue, "metadata contains a node", "refer to the node by uid_ref, which creates no edge");
     return std::nullopt;
   }
   const std::optional<NodeId> id = node_id(position);

@@ -37,16 +37,18 @@ class Value;
 namespace fxopt {
 
 // Converts protobuf messages to the components of a module: strings, expressions, records,
-// arguments, values. A function that fails returns nothing or false and sets error(). Its callers
-// extend the error's field path with in().
+// arguments, values. A function that fails returns nullopt or false and sets error(). The
+// function's callers extend the error's field path with in().
 class PbDecoder {
  public:
   PbDecoder(Module& module, const ReadLimits& limits) : module_(&module), limits_(limits) { enter(module.pool, 0); }
 
-  // Later arguments and values go into `pool`, and node references are positions below `num_nodes`.
+  // Sets the pool of later arguments and values. Later node references are positions below
+  // `num_nodes`.
   void enter(Pool& pool, size_t num_nodes);
 
-  // Sets the offsets of uids and storage ids, for a module that is read into another one.
+  // Sets the offsets that are added to uids and storage ids. These offsets are needed if a module
+  // is read into another module.
   void set_bases(uint64_t uid, uint64_t storage) {
     uid_base_ = uid;
     storage_base_ = storage;
@@ -54,21 +56,24 @@ class PbDecoder {
 
   Error& error() { return error_; }
   bool fail(ErrorCode code, std::string message, std::string hint = std::string());
-  // Puts `step` before the field path of the error. Always returns false.
+  // Puts `step` in front of the field path of the error. Always returns false.
   bool in(std::string_view step);
   bool in(std::string_view step, size_t index);
 
   bool add_string(std::string_view text);
   size_t num_strings() const { return strings_.size(); }
-  // The string at `index` of the table.
+  // Returns the string at `index` of the table.
   std::optional<StringId> string(uint32_t index);
-  // Like string(), but 0 is no string, for fields that do not distinguish absent from empty.
+  // Like string(), but index 0 means no string. Use optional_string() for fields that do not
+  // distinguish an absent string from an empty string.
   std::optional<StringId> optional_string(uint32_t index);
-  // Stores the string in `to`, the field `name` of the record being read.
+  // Stores the string at `index` in `to`. `name` is the name of that field in the record, for the
+  // error's path.
   bool text(uint32_t index, StringId& to, std::string_view name);
   std::optional<ExprId> expr(uint32_t index);
   std::optional<TargetId> target(uint32_t index);
-  // The node at `position` of the graph. It may not be read yet.
+  // Returns the node at `position` of the graph. It is possible that the node has not been read
+  // yet.
   std::optional<NodeId> node_id(uint32_t position);
   template <class E>
   std::optional<E> enumeration(int number) {
@@ -81,7 +86,7 @@ class PbDecoder {
   std::optional<ArgRange> kwargs(const google::protobuf::RepeatedPtrField<schema::NamedArg>& items);
   // Metadata must not refer to nodes.
   std::optional<ArgRange> meta(const google::protobuf::RepeatedPtrField<schema::MetaEntry>& items);
-  // Invalid for an absent value.
+  // Returns an invalid id for an absent value.
   std::optional<ValueId> value(const schema::Value& value);
 
   template <IsRecord Record>
@@ -101,10 +106,11 @@ class PbDecoder {
     if (!is_plain) result.unknown = unknown_fragment(message);
     return result;
   }
-  // The records that most nodes have. Same result as record(), without its reflection.
+  // Read the records that most nodes have. The results are equal to those of record(), but need no
+  // reflection.
   std::optional<Source> source(const schema::Source& message);
   std::optional<Region> region(const schema::Region& message);
-  // A repeated field of records.
+  // Reads a repeated field of records.
   template <IsRecord Record, class Message>
   bool records(const google::protobuf::RepeatedPtrField<Message>& items, std::vector<Record>& to,
                std::string_view name) {

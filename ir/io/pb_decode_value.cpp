@@ -215,7 +215,7 @@ std::optional<DimsId> PbDecoder::dims(const Values& values, const Entries& symbo
     if (!ascending || entry.index() >= dims_.size() || dims_[entry.index()].value != 0) {
       fail(ErrorCode::kBadValue, "symbolic entry for index " + std::to_string(entry.index()) + " of " +
                                      std::to_string(dims_.size()) +
-                                     (ascending ? ", where there is no 0 to replace" : " is not in ascending order"));
+                                     (ascending ? " has no 0 to replace" : " is not in ascending order"));
       in(name);
       return std::nullopt;
     }

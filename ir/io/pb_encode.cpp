@@ -172,7 +172,7 @@ void PbEncoder::fill(const Arg& arg, schema::Arg& to, uint32_t depth, const sche
     case ArgKind::kFloat:
       return to.set_float_bits(arg.as_bits());
     case ArgKind::kNode:
-      FXOPT_CHECK(graph_ != nullptr && !(*graph_)[arg.as_node()].erased, "argument names a node that is not there");
+      FXOPT_CHECK(graph_ != nullptr && !(*graph_)[arg.as_node()].erased, "the node of an argument does not exist");
       return to.set_node(graph_->position(arg.as_node()));
     case ArgKind::kExpr:
       return to.set_expr(expr(arg.as_expr()));

@@ -28,21 +28,23 @@ class Value;
 
 namespace fxopt {
 
-// Converts the components of a module to protobuf messages, the inverse of PbDecoder. The string
-// table is built on the way, in the order of first use, so it depends only on the content. error()
-// keeps the first thing that cannot be written. Messages filled after it must not be used.
+// Converts the components of a module to protobuf messages, as the inverse of PbDecoder. The
+// encoder adds strings to the string table in the order of first use. Therefore the table depends
+// only on the content. error() keeps the first error. Messages that are filled after the first
+// error must not be used.
 class PbEncoder {
  public:
   explicit PbEncoder(const Module& module);
 
-  // Later arguments and values are those of `graph`, or of the module's own pool for nullptr.
+  // Selects the pool of later arguments and values. This is the pool of `graph`, or the module's
+  // own pool if `graph` is nullptr.
   void enter(const Graph* graph);
 
   std::optional<Error>& error() { return error_; }
-  // Valid while the encoder and the module live.
+  // Returns the string table. It is valid while the encoder and the module exist.
   const std::vector<std::string_view>& strings() const { return table_; }
 
-  // Index in the table; 0 for an invalid id.
+  // Returns the index in the string table, or 0 for an invalid id.
   uint32_t string(StringId id);
   uint32_t string(const std::string& text);
   uint32_t expr(ExprId id);
@@ -51,7 +53,7 @@ class PbEncoder {
   void kwargs(ArgRange range, google::protobuf::RepeatedPtrField<schema::NamedArg>& to);
   void meta(ArgRange range, google::protobuf::RepeatedPtrField<schema::MetaEntry>& to);
   void value(ValueId id, schema::Value& to) { value(id, to, 1); }
-  // Restores the fragment of unknown fields in `message`.
+  // Restores a fragment of unknown fields in `message`.
   void restore(google::protobuf::Message& message, std::string_view fragment);
 
   template <IsRecord Record>
@@ -101,8 +103,8 @@ class PbEncoder {
   bool is_depth(uint32_t depth);
 
   void arg(ArgIndex index, schema::Arg& to, uint32_t depth);
-  // `kept` is the fragment of unknown fields to be restored. Its alternative decides between equal
-  // forms.
+  // `kept` is the fragment of unknown fields that will be restored. If an argument has several
+  // equal forms, the alternative in `kept` selects the form.
   void fill(const Arg& arg, schema::Arg& to, uint32_t depth, const schema::Arg* kept);
   void fill_list(const Arg& arg, schema::Arg& to, uint32_t depth, const schema::Arg* kept);
   void fill_dict(const Arg& arg, schema::Arg& to, uint32_t depth);
@@ -120,10 +122,10 @@ class PbEncoder {
   const Pool* pool_;
   std::optional<Error> error_;
   std::vector<std::string_view> table_;
-  std::deque<std::string> texts_;                           // names in table_ not interned
-  std::vector<uint32_t> by_id_;                             // StringId -> index; 0: none yet
+  std::deque<std::string> texts_;                           // names in table_ that are not interned
+  std::vector<uint32_t> by_id_;                             // StringId -> index, 0 if not added
   std::vector<uint32_t> by_expr_;                           // ExprId -> index
-  std::unordered_map<std::string_view, uint32_t> by_text_;  // index of texts_
+  std::unordered_map<std::string_view, uint32_t> by_text_;  // text in texts_ -> index in table_
 };
 
 }  // namespace fxopt

@@ -45,22 +45,22 @@ Error error_at(ErrorCode code, std::string message, std::string hint, size_t byt
 
 std::string guess(std::string_view bytes) {
   const auto begins = [bytes](std::string_view magic) { return bytes.starts_with(magic); };
-  if (begins("\x1f\x8b")) return "it begins like gzip: decompress it first";
+  if (begins("\x1f\x8b")) return "the file begins like gzip: decompress the file first";
   if (begins("PK\x03\x04"))
-    return "it begins like a zip archive, as written by torch.save and torch.export.save: save an exported program "
-           "with fxopt.save; a checkpoint holds no graph";
-  if (begins("\x28\xb5\x2f\xfd")) return "it begins like zstd after decompression: decompress it once more";
+    return "the file begins like a zip archive, as torch.save and torch.export.save write. Save an exported program "
+           "with fxopt.save. A checkpoint contains no graph";
+  if (begins("\x28\xb5\x2f\xfd")) return "the file begins like zstd after decompression: decompress the file once more";
   if (begins("\x80\x02") || begins("\x80\x04") || begins("\x80\x05")) {
-    return "it begins like a pickle, which fxopt never reads; save graphs with fxopt.save";
+    return "the file begins like a pickle, which fxopt never reads. Save graphs with fxopt.save";
   }
-  if (begins("\x89PNG")) return "it begins like a PNG image; save graphs with fxopt.save";
+  if (begins("\x89PNG")) return "the file begins like a PNG image. Save graphs with fxopt.save";
   return "save graphs with fxopt.save, as .pb (protobuf message fxopt.schema.File), .fxg or .json";
 }
 
 Error not_a_file(std::string_view bytes) {
   if (bytes.empty()) return error_at(ErrorCode::kTruncated, "the file is empty", "", 0);
   if (kMagicBytes.starts_with(bytes)) {
-    return error_at(ErrorCode::kTruncated, "the file ends inside its first field", "copy or write it again",
+    return error_at(ErrorCode::kTruncated, "the file ends inside its first field", "copy or write the file again",
                     bytes.size());
   }
   return error_at(ErrorCode::kNotAFile, "the file is not a graph of fxopt: it does not begin with FXG1", guess(bytes),
@@ -87,7 +87,7 @@ Result<Fields> scan(std::string_view bytes) {
   if (!magic.has_value() || magic->value != kPbMagic) return not_a_file(bytes);
   if (reader.is_cut_off()) {
     return error_at(ErrorCode::kTruncated, "the file ends early: " + std::string(reader.fault()),
-                    "copy or write it again", reader.offset());
+                    "copy or write the file again", reader.offset());
   }
   if (!reader.fault().empty()) {
     return error_at(ErrorCode::kMalformed, std::string(reader.fault()), "", reader.offset());
@@ -100,7 +100,7 @@ Result<PbCounts> read_counts(const WireField& field, uint64_t offset) {
   WireReader reader(field.payload);
   while (const WireField* count = reader.next()) {
     if (count->number >= counts.size() || count->type != WireType::kVarint) {
-      return error_at(ErrorCode::kMalformed, "a field in counts that this version does not have", "",
+      return error_at(ErrorCode::kMalformed, "counts has a field that this version does not have", "",
                       offset + reader.offset());
     }
     counts[count->number] = count->value;
@@ -116,7 +116,7 @@ Result<PbCounts> read_counts(const WireField& field, uint64_t offset) {
 std::optional<Error> refuse_pb_size(uint64_t bytes) {
   if (bytes <= kMaxPbBytes) return std::nullopt;
   return Error{ErrorCode::kFileTooLarge,
-               "the binary form would take " + human_bytes(static_cast<double>(bytes)) + ", and its limit is 2 GiB",
+               "the binary form would take " + human_bytes(static_cast<double>(bytes)) + ", but the limit is 2 GiB",
                "split the module, or use text", Where()};
 }
 
@@ -131,9 +131,9 @@ Result<PbEnvelope> read_envelope(std::string_view bytes) {
   const uint64_t version = fields.known[kVersionField].has_value() ? fields.known[kVersionField]->value : 0;
   if (version != kPbVersion) {
     return error_at(ErrorCode::kVersion,
-                    "the file has schema version " + std::to_string(version) + " and this build reads " +
+                    "the file has schema version " + std::to_string(version) + ", but this build reads " +
                         std::to_string(kPbVersion),
-                    "use the fxopt that wrote it, or write it again", 0);
+                    "use the fxopt that wrote the file, or write the file again", 0);
   }
   if (!fields.oddity.empty()) {
     return error_at(ErrorCode::kMalformed, "outside the module, the file has " + std::string(fields.oddity), "",
@@ -141,7 +141,7 @@ Result<PbEnvelope> read_envelope(std::string_view bytes) {
   }
   const std::optional<WireField>& module = fields.known[kModuleField];
   if (!module.has_value()) {
-    return error_at(ErrorCode::kTruncated, "the module is missing", "copy or write it again", bytes.size());
+    return error_at(ErrorCode::kTruncated, "the module is missing", "copy or write the file again", bytes.size());
   }
   PbEnvelope envelope;
   envelope.module = module->payload;
@@ -149,7 +149,7 @@ Result<PbEnvelope> read_envelope(std::string_view bytes) {
   const uint64_t stated = fields.known[kHashField].has_value() ? fields.known[kHashField]->value : 0;
   if (hash_bytes(envelope.module) != stated) {
     return error_at(ErrorCode::kHashMismatch, "the module does not match the file's hash",
-                    "the bytes were damaged: copy or write it again", envelope.module_offset);
+                    "the bytes were damaged: copy or write the file again", envelope.module_offset);
   }
   if (const std::optional<WireField>& field = fields.known[kCountsField]) {
     Result<PbCounts> counts = read_counts(*field, offset_of(*field));

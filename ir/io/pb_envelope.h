@@ -10,14 +10,15 @@
 
 namespace fxopt {
 
-// The envelope of the module in a binary file: schema message File.
+// The envelope of the module in a binary file. In the schema, it is the message File.
 
 inline constexpr uint32_t kPbMagic = 0x31475846;  // "FXG1" in the file
-inline constexpr uint32_t kPbVersion = 0;         // the schema version this build reads and writes
+inline constexpr uint32_t kPbVersion = 0;         // the schema version of this build
 // Protobuf holds fewer than 2^31 - 1 bytes in one message.
 inline constexpr uint64_t kMaxPbBytes = 0x7FFFFFFF - 1;
 
-// Returns kFileTooLarge for a binary form of that size; nothing if it fits.
+// Returns the error kFileTooLarge if a binary form of `bytes` bytes is too large. Returns nullopt
+// if the size fits.
 std::optional<Error> refuse_pb_size(uint64_t bytes);
 
 struct PbCounts {
@@ -29,17 +30,17 @@ struct PbCounts {
 
 struct PbEnvelope {
   PbCounts counts;
-  std::string_view module;  // serialized; its hash is checked
+  std::string_view module;  // the serialized module; its hash is checked
   uint64_t module_offset = 0;
 };
 
-// Finds the module in the bytes of a file and checks magic, version and hash. Only the hash
-// protects the envelope, so unknown and repeated fields in it are errors. Errors: kNotAFile,
+// Finds the module in the bytes of a file and checks magic, version and hash. The hash covers only
+// the module. Therefore unknown and repeated fields of the envelope are errors. Errors: kNotAFile,
 // kVersion, kHashMismatch, kTruncated, kMalformed, kFileTooLarge. O(bytes).
 Result<PbEnvelope> read_envelope(std::string_view bytes);
 
-// Returns the file for a module whose serialized form is the concatenation of `parts`. Empties
-// `parts`. Error: kFileTooLarge.
+// Returns the bytes of the file. The serialized module is the concatenation of `parts`. Frees each
+// part after use. Fails with kFileTooLarge.
 Result<std::string> write_envelope(const PbCounts& counts, std::vector<std::string> parts);
 
 }  // namespace fxopt

@@ -8,18 +8,18 @@ class Module;
 
 namespace fxopt {
 
-// The binary form leaves out ids that count up. A node without `uid` has the previous node's plus
-// one, over all graphs of the file. A storage without `id` has the previous storage's plus one. The
-// first of each has 0.
+// The binary form omits ids that count up. If a node has no `uid`, its uid is the previous node's
+// uid plus one, over all graphs of the file. If a storage has no `id`, its id is the previous
+// storage's id plus one. If the first node or the first storage has no id, its id is 0.
 class CountedIds {
  public:
-  // Returns the id at this place.
+  // Returns the id at this place. `given` is used only if `is_given` is true.
   uint64_t read(bool is_given, uint64_t given) {
     const uint64_t id = is_given ? given : next_;
     next_ = id + 1;
     return id;
   }
-  // Returns whether `id` must be given at this place.
+  // Returns true if the file must contain `id` at this place.
   bool must_give(uint64_t id) {
     const bool counts_up = id == next_;
     next_ = id + 1;
@@ -30,7 +30,7 @@ class CountedIds {
   uint64_t next_ = 0;
 };
 
-// Writes every id that was left out, for readers that take messages literally.
+// Writes every omitted id, for readers that do not count ids themselves.
 void spell_ids(schema::Module& module);
 
 }  // namespace fxopt

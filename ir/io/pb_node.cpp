@@ -65,7 +65,7 @@ bool NodeDecoder::add() {
     return decoder_.fail(ErrorCode::kDuplicateName, "two nodes are named " + quote(graph_.module().text(*name)));
   }
   if (message_.uid() == UINT64_MAX) {
-    decoder_.fail(ErrorCode::kLimit, "uid " + std::to_string(message_.uid()) + " is the largest");
+    decoder_.fail(ErrorCode::kLimit, "uid " + std::to_string(message_.uid()) + " is too large");
     return decoder_.in("uid");
   }
   id_ = graph_.add_node(*kind, *name, *target, message_.uid());

@@ -19,11 +19,11 @@ struct PbNodeArgs {
   ArgRange kwargs;
 };
 
-// Appends the node of a message to the graph, without its edges. On failure returns nothing, and
-// the decoder's error has the reason. Errors: kDuplicateName and those of the decoder.
+// Appends the node in `message` to the graph, without its edges. If this fails, returns nullopt,
+// and the decoder's error has the reason. Errors: kDuplicateName and those of the decoder.
 std::optional<PbNodeArgs> decode_node(PbDecoder& decoder, Graph& graph, const schema::Node& message);
 
-// Fills `message`, which must be empty.
+// Writes the node into `message`, which must be empty.
 void encode_node(PbEncoder& encoder, const Graph& graph, NodeId id, schema::Node& message);
 
 }  // namespace fxopt

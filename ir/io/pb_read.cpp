@@ -243,7 +243,7 @@ bool PbReader::read_storage(const Extent& extent) {
   std::optional<StorageRecord> storage = decoder_.record<StorageRecord>(message);
   if (!storage.has_value()) return decoder_.in("storages", module_->num_storages());
   const uint64_t id = storage->id;
-  if (id == UINT64_MAX) return decoder_.fail(ErrorCode::kLimit, "storage id " + std::to_string(id) + " is the largest");
+  if (id == UINT64_MAX) return decoder_.fail(ErrorCode::kLimit, "storage id " + std::to_string(id) + " is too large");
   if (module_->find_storage(id).is_valid()) {
     return decoder_.fail(ErrorCode::kDuplicateName, "two storages have the id " + std::to_string(id));
   }
@@ -317,8 +317,8 @@ bool PbReader::read_counters() {
   if (!parse(counters, found->second)) return decoder_.in("counters");
   const uint64_t next_uid = uid_base_ + counters.next_uid(), next_storage = storage_base_ + counters.next_storage();
   if (next_uid < module_->next_uid || next_storage < module_->next_storage) {
-    decoder_.fail(ErrorCode::kBadValue, "a counter is at or below a number in use",
-                  "leave `counters` out to have them derived");
+    decoder_.fail(ErrorCode::kBadValue, "a counter must be above all numbers in use",
+                  "leave `counters` out: fxopt derives them");
     return decoder_.in("counters");
   }
   module_->next_uid = next_uid;

@@ -15,8 +15,8 @@ class Message;
 
 namespace fxopt {
 
-// Walking and writing the fields of one message in the protobuf wire format. The large messages
-// (file, module, graph) are never held as one protobuf object.
+// Functions that read and write the fields of one message in the protobuf wire format. The large
+// messages (file, module, graph) are never held as one protobuf object.
 
 enum class WireType : uint8_t {
   kVarint = 0,
@@ -35,16 +35,18 @@ struct WireField {
   std::string_view raw;      // tag and content
 };
 
-// Walks the fields of one message. O(1) a field, except for groups, which are skipped whole.
+// Reads the fields of one message, one after the other. O(1) for each field. A group is skipped as
+// a whole, which takes longer.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : bytes_(bytes) {}
 
-  // Returns the next field, valid until the next call; nullptr at the end and at a fault.
+  // Returns the next field, which is valid until the next call. Returns nullptr at the end and at a
+  // fault.
   const WireField* next();
-  // The reason why next() stopped before the end; empty if it did not.
+  // Returns the reason why next() stopped before the end. Empty if next() found no fault.
   std::string_view fault() const { return fault_; }
-  // Whether more bytes could have completed the last field.
+  // Returns true if the input ends inside the last field.
   bool is_cut_off() const { return cut_off_; }
   size_t offset() const { return at_; }  // the start of the field that next() read last
 
@@ -73,18 +75,18 @@ void append_bytes_field(std::string& out, uint32_t number, std::string_view byte
 // Appends the tag and the length that precede `size` bytes of field `number`.
 void append_bytes_header(std::string& out, uint32_t number, size_t size);
 
-// Clears `message` and parses `bytes` into it. Messages may nest `max_messages` deep. Returns false
-// if the bytes do not parse.
+// Clears `message` and parses `bytes` into it. Messages may be nested up to `max_messages` deep.
+// Returns false if the bytes do not parse.
 bool parse_message(google::protobuf::Message& message, std::string_view bytes, int max_messages);
 
-// Returns the reason why parse_message() refused `bytes` as a message of `type`: kLimit for
-// nesting, otherwise kMalformed. The place is in Where::byte, counted from `offset`, and in
-// Where::field.
+// Returns the reason why parse_message() refused `bytes` as a message of `type`. The code is kLimit
+// if the nesting is too deep, and kMalformed otherwise. The place of the error is in Where::byte,
+// counted from `offset`, and in Where::field.
 Error explain_parse_failure(std::string_view bytes, const google::protobuf::Descriptor& type, uint64_t offset,
                             int max_messages);
 
-// Silences the library's own messages on standard error, since faults are reported as errors. Every
-// entry point calls it.
+// Silences the library's own messages on standard error, because fxopt reports faults as errors.
+// Every entry point calls this function.
 void silence_protobuf();
 
 }  // namespace fxopt

@@ -17,26 +17,28 @@ class Reflection;
 
 namespace fxopt {
 
-// Shared by reading and writing of records: the schema's fields in the order of a record's visit(),
-// and access to them by reflection. Scalars only; strings, expressions, tensors and metadata need
-// the tables of PbDecoder and PbEncoder.
+// Helpers that read and write records. The helpers find the schema's fields in the order of a
+// record's visit(), and access scalar fields by reflection. Strings, expressions, tensors and
+// metadata need the tables of PbDecoder and PbEncoder.
 
 template <class T>
 concept IsRecord = requires {
   T::kMessage;
 };
 
-// A field and its message's reflection, which Message::GetReflection would look up on each call.
+// A field and the reflection of its message. The reflection is kept, because Message::GetReflection
+// would look it up on each call.
 struct PbField {
   const google::protobuf::FieldDescriptor* field = nullptr;
   const google::protobuf::Reflection* reflection = nullptr;
 };
 
-// Returns the fields `names` of the schema message `message`. A name that the schema lacks is an
-// internal error.
+// Returns the fields with the given names in the schema message `message`. Throws InternalError if
+// the schema lacks a name.
 std::vector<PbField> find_pb_fields(const char* message, const std::vector<std::string>& names);
 
-// Returns the fields of a record in the order of its visit(). Looked up once for each record type.
+// Returns the fields of a record in the order of its visit(). The fields are looked up once for
+// each record type.
 template <IsRecord Record>
 const std::vector<PbField>& record_fields() {
   static const std::vector<PbField> fields = [] {
@@ -48,8 +50,8 @@ const std::vector<PbField>& record_fields() {
   return fields;
 }
 
-// Whether the message has the field. A field without presence counts unless it has its default
-// value.
+// Returns true if the message has the field. For a field without presence, returns true if the
+// field does not have its default value.
 bool pb_has(const google::protobuf::Message& message, const PbField& field);
 
 const google::protobuf::Message& pb_submessage(const google::protobuf::Message& message, const PbField& field);

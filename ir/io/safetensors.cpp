@@ -356,7 +356,7 @@ bool SafetensorsReader::start_array(size_t) {
 
 bool SafetensorsReader::end_array() {
   if (place_ == Place::kOffsets && num_offsets_ != 2) {
-    return fail(ErrorCode::kBadValue, "the list of two offsets ends after " + std::to_string(num_offsets_));
+    return fail(ErrorCode::kBadValue, "the list must have two offsets, but has " + std::to_string(num_offsets_));
   }
   place_ = Place::kTensor;
   return true;
@@ -436,11 +436,11 @@ Status SafetensorsReader::check_tensor(size_t index) {
   if (offsets.end - offsets.begin != *size) {
     return tensor_error(index, ".data_offsets", ErrorCode::kCountMismatch,
                         "the offsets enclose " + std::to_string(offsets.end - offsets.begin) +
-                            " bytes, the shape and dtype have " + std::to_string(*size));
+                            " bytes, but the shape and dtype need " + std::to_string(*size));
   }
   if (offsets.end > data_bytes) {
     return tensor_error(index, ".data_offsets", ErrorCode::kTruncated,
-                        "the data ends at " + std::to_string(offsets.end) + ", the file has only " +
+                        "the data ends at " + std::to_string(offsets.end) + ", but the file has only " +
                             std::to_string(data_bytes) + " bytes of data",
                         kCopyAgain);
   }
@@ -584,7 +584,7 @@ Result<FileLayout> lay_out(std::span<const SafetensorsTensor> tensors, const Saf
   const SafetensorsLimits limits;
   if (tensors.size() > limits.max_tensors) {
     return Error{ErrorCode::kFileWrite,
-                 std::to_string(tensors.size()) + " tensors are more than one file may hold",
+                 std::to_string(tensors.size()) + " tensors exceed the limit for one file",
                  "split them into several files",
                  {}};
   }

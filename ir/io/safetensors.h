@@ -14,30 +14,31 @@
 
 namespace fxopt {
 
-// Files of named tensors in the public safetensors format: 8 bytes with the length of the header
-// (little-endian), the header as JSON, the data.
+// Files of named tensors in the public safetensors format. The first 8 bytes are the length of the
+// header, little-endian. The header follows as JSON, and then the data.
 //
 //   {"__metadata__": {"key": "text"},
 //    "w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
 //
-// Offsets count bytes from the start of the data. The data has neither gaps nor overlaps and ends
-// with the file.
+// Offsets count bytes from the start of the data. The data has neither gaps nor overlaps, and ends
+// at the end of the file.
 
-// A tensor in a file or to be written to one. Does not own its data.
+// A tensor that is in a file or will be written to a file. It does not own its data.
 struct SafetensorsTensor {
   std::string name;                   // UTF-8, not empty
-  DType dtype = DType::kUnspecified;  // not complex32, complex128, quantized or bits
-  // Outermost first; empty for rank 0. A float4 pair is one element.
+  DType dtype = DType::kUnspecified;  // never complex32, complex128, a quantized or a bits type
+  // The sizes of the dimensions, outermost first. Empty for rank 0. A float4 pair is one element.
   std::vector<int64_t> sizes;
-  // The elements in row-major order without padding, little-endian: element_size(dtype) times the
-  // product of the sizes. The first byte may have any address, so readers copy elements with memcpy
-  // or check the alignment first. A byte of a bool may differ from 0 and 1.
+  // The elements in row-major order, without padding, little-endian. The length is
+  // element_size(dtype) times the product of the sizes. The first byte may have any address, so
+  // readers copy elements with memcpy or check the alignment first. A byte of a bool may have
+  // values other than 0 and 1.
   std::span<const std::byte> bytes;
 };
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
 
-// Limits of the reader. The writer keeps to the defaults.
+// Limits of the reader. The writer uses the default limits.
 struct SafetensorsLimits {
   uint64_t max_header_bytes = 100'000'000;  // the limit of the reference implementation
   uint64_t max_tensors = uint64_t{1} << 20;
@@ -47,9 +48,9 @@ struct SafetensorsLimits {
 // The tensors and metadata of one file. Spans point into the parsed bytes.
 class Safetensors {
  public:
-  // In header order. Names are unique.
+  // Returns the tensors in the order of the header. Names are unique.
   const std::vector<SafetensorsTensor>& tensors() const { return tensors_; }
-  // Returns the tensor of that name, or nullptr. O(log tensors).
+  // Returns the tensor of that name, or nullptr if it is missing. O(log tensors).
   const SafetensorsTensor* find(std::string_view name) const;
   const SafetensorsMetadata& metadata() const { return metadata_; }
 
@@ -61,24 +62,24 @@ class Safetensors {
   SafetensorsMetadata metadata_;
 };
 
-// Parses the header of `bytes`, which must hold a whole file and outlive the result. `file` names
-// it in errors. Data is neither copied nor read. Each tensor is within `bytes`, and its byte count
-// matches its sizes. That count fits into 63 bits even if each size of 0 counts as 1, so strides
-// fit as well. Errors:
+// Parses the header of `bytes`. `bytes` must hold a whole file and must outlive the result. `file`
+// names the input in errors. The data is neither copied nor read. Each tensor is within `bytes`,
+// and its byte count matches its sizes. The byte count fits into 63 bits even if each size of 0 is
+// counted as 1. Therefore the strides fit into 63 bits as well. Errors:
 //   kTruncated      the file ends inside the header or inside a tensor
 //   kMalformed      the header is not a JSON object in UTF-8
 //   kDuplicateName  a tensor, a key of its record, or a key of the metadata occurs twice
-//   kBadValue       a record unlike the one above, an unknown dtype, a gap or an overlap
-//   kCountMismatch  offsets that do not match the shape, bytes after the last tensor
-//   kLimit          beyond SafetensorsLimits, or a shape of 2^63 bytes or more
-// The reference implementation accepts repeated names (the last one counts), empty names, unknown
-// keys of a record, an odd last size of F4, and any shape without elements. These are errors here.
-// An error names the tensor in `where.field` or the place in `where.byte`.
-// O(header + tensors * log(tensors)).
+//   kBadValue       a record with a different form, an unknown dtype, a gap or an overlap
+//   kCountMismatch  offsets that do not match the shape, or bytes after the last tensor
+//   kLimit          content beyond SafetensorsLimits, or a shape of 2^63 bytes or more
+// The reference implementation accepts some content that is an error here. It accepts empty names,
+// unknown keys of a record, an odd last size of F4, and any shape without elements. If a name is
+// repeated, the reference implementation uses the last record of that name. An error gives the
+// tensor in `where.field` or the place in `where.byte`. O(header + tensors * log(tensors)).
 Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes, const std::string& file,
                                       const SafetensorsLimits& limits = {});
 
-// A mapped file and its content, which points into the mapping. May be moved.
+// A mapped file and its content. The content points into the mapping. The object may be moved.
 struct SafetensorsFile {
   MappedFile mapping;
   Safetensors content;
@@ -88,25 +89,29 @@ struct SafetensorsFile {
 // MappedFile::open and of parse_safetensors.
 Result<SafetensorsFile> load_safetensors(const std::string& path, const SafetensorsLimits& limits = {});
 
-// Returns the bytes of a file. The header lists the metadata, if any, sorted by key, then the
-// tensors in the given order. Data is ordered by decreasing element size, and in the given order
-// within one size. Spaces pad the header to a multiple of 8 bytes, so each tensor begins at a
-// multiple of its element size. The same arguments give the same bytes.
+// Returns the bytes of a file. The header lists the metadata, sorted by key, and then the tensors
+// in the given order. Without metadata, the header lists only the tensors. The data is ordered by
+// decreasing element size. Tensors of the same element size keep the given order. Spaces pad the
+// header to a multiple of 8 bytes, so each tensor begins at a multiple of its element size. The
+// same arguments give the same bytes.
 //
-// The reference implementation orders header and data by dtype, wider ones first, then by name. For
-// tensors in that order and at most one metadata key, the bytes equal those of the reference
-// implementation.
+// The reference implementation orders header and data by dtype, with wider types first, and then by
+// name. If the tensors have that order and there is at most one metadata key, both implementations
+// write the same bytes.
 //
-// Fails with kFileWrite if a name is empty, "__metadata__", repeated or not UTF-8, if the format
-// lacks a dtype, or beyond the default SafetensorsLimits. A byte count that does not match the
-// sizes is an InternalError. O(bytes + tensors * log(tensors)).
+// Fails with kFileWrite in these cases:
+//   - A name is empty, "__metadata__", repeated or not UTF-8.
+//   - The format lacks a dtype.
+//   - The content exceeds the default SafetensorsLimits.
+// Throws InternalError if a byte count does not match the sizes. O(bytes + tensors * log(tensors)).
 Result<std::string> print_safetensors(std::span<const SafetensorsTensor> tensors,
                                       const SafetensorsMetadata& metadata = {});
 
-// Writes these bytes to `path` without joining them in memory: besides the tensors it takes the
-// header and 1 MiB. "-" is standard output. A path that ends in ".zst" is refused, because a
-// compressed file cannot be mapped. Atomic, see write_file_pieces: a tensor may be mapped from the
-// replaced file. Errors: kFileWrite.
+// Writes the bytes of print_safetensors() to `path`. The bytes are never joined in memory. In
+// addition to the tensors, this function takes memory for the header and 1 MiB. If `path` is "-",
+// writes to standard output. A path that ends in ".zst" is refused, because a compressed file
+// cannot be mapped. The file is written atomically, see write_file_pieces(). A tensor may be mapped
+// from the replaced file. Errors: kFileWrite.
 Status save_safetensors(const std::string& path, std::span<const SafetensorsTensor> tensors,
                         const SafetensorsMetadata& metadata = {});
 

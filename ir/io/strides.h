@@ -4,8 +4,9 @@
 
 namespace fxopt {
 
-// Whether a file can leave out the strides of `tensor`. True if the layout is strided and the
-// strides are those that Module::contiguous_strides makes from the sizes. Interns nothing. O(rank).
+// Returns true if a file can omit the strides of `tensor`. The layout must be strided, and the
+// strides must be equal to the strides that Module::contiguous_strides() makes from the sizes. Adds
+// nothing to the module. O(rank).
 bool are_strides_implied(const Module& module, const Tensor& tensor);
 
 }  // namespace fxopt

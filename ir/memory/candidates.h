@@ -14,20 +14,23 @@ namespace fxopt {
 // A call in forward whose saved values backward could recompute.
 struct RecomputeCandidate {
   NodeId node;
-  int64_t freed = 0;  // bytes of its storages live at the place that recomputing would free
-  int64_t kept = 0;   // bytes of its operands saved instead; less than `freed`
-  Cost work;          // one more run of the call
+  int64_t freed = 0;  // bytes that recomputing the call frees at `place`
+  int64_t kept = 0;   // bytes of operands that must be saved instead, less than `freed`
+  Cost work;          // cost of one more run of the call
 
   int64_t gain() const { return freed - kept; }
 };
 
-// Returns the calls in forward whose recomputation would free memory at `place` of the schedule,
-// each considered alone. Each such call can be repeated. Its storages on `device` are live at
-// `place` only for backward, after their last reader in forward and before their first in backward.
+// Returns the calls in forward whose recomputation would free memory at `place` of the schedule.
+// Each call is considered separately. A call is listed under these conditions:
+// - The call can be repeated. Collectives and recomputed copies are left out.
+// - The call's storages on `device` are live at `place` only for backward. The last reader in
+//   forward is before `place`, and the first reader in backward is after `place`.
 //
-// Sorted by seconds of Cost per byte gained, then by operations and by bytes moved per byte gained.
-// Calls of unknown cost come last; ties go by schedule position. Exact for each call alone: two
-// together may gain more or less than the sum. O(nodes + edges + candidates log candidates).
+// Calls are sorted by seconds of Cost per byte of gain(), then by operations per byte, then by
+// bytes moved per byte. Calls of unknown cost come last. Equal calls are in schedule order. The
+// figures are exact if only one call is recomputed. Two calls together may gain more or fewer bytes
+// than the sum of both gains. O(nodes + edges + candidates log candidates).
 std::vector<RecomputeCandidate> recompute_candidates(const Graph& graph, const StorageMap& storages,
                                                      const PhaseMap& phases, const MemoryReport& memory,
                                                      StringId device, uint32_t place, CostTable& costs);

@@ -19,7 +19,7 @@
 
 namespace fxopt {
 
-// The peaks. Each follows a model of its own.
+// The kinds of peaks. Each kind has its own model of memory.
 enum class MemoryMetric : uint8_t { kIdeal, kRequested, kAllocated, kActive, kReserved, kArena };
 inline constexpr size_t kNumMemoryMetrics = 6;
 std::string_view metric_name(MemoryMetric metric);
@@ -27,39 +27,43 @@ std::optional<MemoryMetric> find_metric(std::string_view name);
 // True for metrics of the caching allocator, which only CUDA devices have.
 bool is_of_allocator(MemoryMetric metric);
 
-// True for a device with the framework's CUDA caching allocator: "cuda", "cuda:1".
+// True for a device that uses the framework's CUDA caching allocator, such as "cuda" or "cuda:1".
 bool is_cuda(std::string_view device);
 
 struct MeasureOptions {
   MemoryOptions memory;
-  TraceOptions trace;         // hidden memory applies to CUDA devices only
-  AllocatorConfig allocator;  // replayed with classic and with expandable segments
-  // The allocator's limit; absent: device memory minus memory outside.
+  TraceOptions trace;  // hidden memory applies to CUDA devices only
+  // Options of the allocator. The trace is replayed twice: with classic segments and with
+  // expandable segments.
+  AllocatorConfig allocator;
+  // The allocator's limit. If absent, the limit is the device memory minus memory outside the
+  // allocator.
   std::optional<int64_t> device_bytes;
-  int64_t arena_effort = 20'000'000;  // see ArenaOptions; about 20 ms
-  bool timelines = false;             // fill the timelines for charts
+  int64_t arena_effort = 20'000'000;  // see ArenaOptions; the default takes about 20 ms
+  bool timelines = false;             // fills the timelines for charts
 };
 
 struct FootprintPeak {
   int64_t bytes = 0;
-  NodeId node;       // the first node that reaches it; invalid: reached before the first node
-  bool cut = false;  // the run ended before its peak, out of memory
+  // The first node that reaches the peak. Invalid if the peak is reached before the first node.
+  NodeId node;
+  bool cut = false;  // true if the replay ran out of memory before its peak
 };
 
 // Memory outside the caching allocator.
 struct OutsideBytes {
-  const OutsideRow* row = nullptr;  // row of the profile
-  std::optional<int64_t> bytes;     // absent: unknown from the graph
-  size_t communicators = 0;         // number of communicators in the sum
+  const OutsideRow* row = nullptr;  // the row of the profile
+  std::optional<int64_t> bytes;     // absent if the graph does not show the bytes
+  size_t communicators = 0;         // number of communicators that `bytes` counts
 };
 
 // Whether a step fits into the memory available to the allocator.
 struct Fit {
   bool fits = true;
-  bool is_certain = true;  // false: some memory use is unknown, so the step may take more
-  int64_t spare = 0;       // if it fits: available bytes above the reserved peak
-  // If it does not fit: the node at which memory runs out, the bytes it asks for, the bytes left
-  // then, and the step.
+  bool is_certain = true;  // false if some memory use is unknown, so the step may need more
+  int64_t spare = 0;       // if the step fits: available bytes above the reserved peak
+  // If the step does not fit: the node at which memory runs out, the bytes that the node requests,
+  // the bytes that are left, and the number of the step.
   NodeId node;
   int64_t asked = 0, left = 0;
   uint32_t step = 0;
@@ -67,38 +71,46 @@ struct Fit {
 
 // Bytes at each place of the schedule, for charts.
 struct FootprintTimeline {
-  uint32_t step = 0;  // 0: the measured step; 1: the first step, if memory ran out in it
+  // 0 if the timeline shows the measured step. 1 if memory ran out in the first step, and the
+  // timeline shows the first step.
+  uint32_t step = 0;
   MemoryTimeline live;
-  // `live.requested` split by MemoryClass; empty: none.
+  // `live.requested`, split by MemoryClass. A vector is empty if its class has no memory.
   std::array<std::vector<int64_t>, kNumMemoryClasses> by_class;
 };
 
 struct DeviceFootprint {
-  StringId device;  // invalid: tensors without a recorded device
+  StringId device;  // invalid for tensors without a recorded device
   MemoryTrace trace;
-  bool has_profile = false;  // hidden memory is modelled
-  // False: sizes, hidden memory or memory outside are unknown, so peaks are bounds.
+  bool has_profile = false;  // true if hidden memory is modelled
+  // False if sizes, hidden memory or memory outside the allocator are unknown. Peaks are then
+  // bounds.
   bool is_exact = true;
   FootprintPeak ideal, requested;
-  uint32_t place = 0;                      // the requested peak's place in the schedule
-  std::optional<PeakRange> ideal_range;    // if sizes depend on symbols
-  std::vector<AllocatorReplay> replays;    // CUDA only: with classic, then with expandable segments
-  std::optional<ArenaPlan> arena;          // absent if the sizes exceed an arena's limits
-  std::vector<OutsideBytes> outside;       // from the profile, if any
-  std::optional<int64_t> device_bytes;     // memory of the device, if the profile has it
-  std::optional<int64_t> allocator_bytes;  // the allocator's share of it; absent: no limit
-  FootprintTimeline timeline;              // filled with MeasureOptions::timelines
+  uint32_t place = 0;                    // place of the requested peak in the schedule
+  std::optional<PeakRange> ideal_range;  // set if sizes depend on symbols
+  // Replays for CUDA: the first with classic segments, the second with expandable segments.
+  std::vector<AllocatorReplay> replays;
+  std::optional<ArenaPlan> arena;     // absent if the sizes exceed an arena's limits
+  std::vector<OutsideBytes> outside;  // from the profile; empty without a profile
+  // Memory of the device, from the profile. Absent if the profile does not record the memory, or if
+  // MeasureOptions::device_bytes is set.
+  std::optional<int64_t> device_bytes;
+  // The allocator's share of the device memory. Absent if no limit exists.
+  std::optional<int64_t> allocator_bytes;
+  FootprintTimeline timeline;  // filled if MeasureOptions::timelines is set
 
-  // Returns the peak by a metric. `expandable` chooses the segments for the allocator's metrics.
-  // Returns nothing for a model that was not run.
+  // Returns the peak of a metric. For the allocator's metrics, `expandable` selects expandable
+  // instead of classic segments. Returns nothing if the metric's model was not run.
   std::optional<FootprintPeak> peak(MemoryMetric metric, bool expandable) const;
-  // Returns nothing without a limit or without an allocator.
+  // Returns whether the step fits. Returns nothing if the device has no limit or no caching
+  // allocator.
   std::optional<Fit> fit(bool expandable) const;
-  // The known bytes outside the allocator.
+  // Returns the sum of the known bytes outside the allocator.
   int64_t outside_bytes() const;
 };
 
-// Everything known about the memory of one graph, as ids and figures that reports turn into rows.
+// All facts about the memory of one graph, as ids and figures. Reports print these facts as rows.
 // Refers to the graph and the profile. Valid until the graph changes.
 struct Footprint {
   const Graph* graph = nullptr;
@@ -106,23 +118,26 @@ struct Footprint {
   StorageMap storages;
   MemoryReport memory;
   SizeRanges ranges;
-  std::vector<DeviceFootprint> devices;  // largest requested peak first, ties as in `memory`
+  // Sorted by requested peak, with the largest first. Equal devices are in the order of `memory`.
+  std::vector<DeviceFootprint> devices;
 
-  // The number of devices in `memory` that are missing in `devices`: see kMaxMeasuredDevices.
+  // Returns the number of devices in `memory` that are missing in `devices`. See
+  // kMaxMeasuredDevices.
   size_t num_unmeasured() const { return memory.devices.size() - devices.size(); }
 };
 
-// At most this many devices are measured, more than any machine has: those with the largest ideal
-// peaks. Each takes a trace of the whole schedule, so the limit keeps time and memory from growing
-// with devices times nodes.
+// The largest number of devices that are measured. No machine has so many devices. The devices with
+// the largest ideal peaks are chosen. Each measured device needs a trace of the whole schedule.
+// Without this limit, time and memory would grow with the product of devices and nodes.
 inline constexpr size_t kMaxMeasuredDevices = 256;
 
+// Measures the memory of the graph on each device. Takes
 // O(measured devices * (nodes + edges + storages log storages)), plus the effort of the arena's
 // search.
 Footprint measure(const Graph& graph, const MeasureOptions& options);
 
-// Returns the options of the allocator's replay for a device. The simulated device has all its
-// memory, and memory outside the allocator counts as used by others.
+// Returns the options of the allocator's replay for a device. The simulated device has all memory
+// of the real device. The options count memory outside the allocator as used by others.
 ReplayOptions replay_options(const DeviceFootprint& device, const MeasureOptions& options);
 
 }  // namespace fxopt

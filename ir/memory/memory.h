@@ -21,88 +21,100 @@ enum class MemoryClass : uint8_t {
   kInput,
   kConstant,
   kOptimizerState,
-  kGradient,       // returned as a gradient
-  kSavedValue,     // made in forward, read by backward; in a forward graph: returned for backward
-  kRecomputed,     // made by a recomputed copy
-  kCommunication,  // made by a collective, or an empty buffer that one fills
+  kGradient,  // returned as a gradient
+  // Created in forward and read by backward. In a forward graph, a value that is returned for
+  // backward.
+  kSavedValue,
+  kRecomputed,     // created by a recomputed copy
+  kCommunication,  // created by a collective, or an empty buffer that a collective fills
   kTemporary,
   kWorkspace,  // hidden memory of calls
 };
 inline constexpr size_t kNumMemoryClasses = 11;
 std::string_view memory_class_name(MemoryClass value);
 
-// The places in the schedule (Graph::position) between which a buffer is live, both included.
+// The lifetime of a buffer. The buffer is live from place `first` to place `last` of the schedule
+// (Graph::position), both included.
 struct Lifetime {
   BufferId buffer;
   uint32_t first = 0;
   uint32_t last = 0;
-  int64_t bytes = 0;  // 0 when `known` is false
-  bool known = true;  // false: a size depends on a symbol without a value
+  int64_t bytes = 0;  // 0 if `known` is false
+  bool known = true;  // false if a size depends on a symbol without a value
   MemoryClass kind = MemoryClass::kTemporary;
-  // The place where its owner frees it; before `last` if only a collective holds it after that.
+  // The place where the buffer's owner frees the buffer. This place is before `last` if only a
+  // collective holds the buffer afterwards.
   uint32_t released = 0;
-  // The last place where it is held for anything but a reader in backward. Holders are readers in
-  // forward, collectives until their wait, the tuple that contains it until its last getitem, and
-  // keep-alive dependencies. `read_in_backward` is its first reader in backward.
+  // The last place where the buffer is held by anything except a reader in backward. A buffer is
+  // held by:
+  // - its readers in forward;
+  // - collectives until their wait;
+  // - the tuple that contains it, until the tuple's last getitem;
+  // - keep-alive dependencies.
   uint32_t kept = 0;
   uint32_t read_in_backward = kNever;
 
   static constexpr uint32_t kNever = UINT32_MAX;
 };
 
-// The owner of placeholders that are not donated.
+// The owner of placeholders that are not donated. The owner decides how long the placeholders are
+// live.
 enum class InputLifetime : uint8_t {
-  kCaller,  // the caller: they are live throughout
-  // The graph: they end at their last use, except parameters, buffers, optimizer state and
-  // constants.
+  kCaller,  // the caller: placeholders are live in the whole schedule
+  // The graph owns placeholders. The lifetime of a placeholder ends at its last use. Parameters,
+  // buffers, optimizer state and constants are live in the whole schedule.
   kBoxed,
 };
 
 struct MemoryOptions {
-  SymbolValues symbols;  // values of symbols; the module's hints fill the gaps
-  SymbolRanges ranges;   // ranges narrower than the module's; see size_ranges()
+  SymbolValues symbols;  // values of symbols; the module's hints are used for other symbols
+  SymbolRanges ranges;   // ranges that narrow the module's ranges; see size_ranges()
   InputLifetime inputs = InputLifetime::kCaller;
-  // Derives memory classes that the file does not record. Phases come from resolve_phases(). Roles
-  // come from infer_roles(), if no placeholder has one. Boxed inputs depend on roles, so these are
-  // derived for them in any case; no other peak depends on roles.
+  // Derives memory classes that the file does not record. Phases come from resolve_phases(). If no
+  // placeholder has a role, roles come from infer_roles(). Lifetimes of boxed inputs depend on
+  // roles, so roles are always derived for boxed inputs. Other peaks do not depend on roles.
   bool derive_classes = false;
 };
 
-// The ideal peak of one device: unrounded bytes of live storages in schedule order.
-//   - Placeholders and attributes are live throughout, except donated ones. A placeholder after a
-//     call, as in a composed step, is live from its place on.
-//   - Returned storages are live to the end. A node's inputs and outputs coexist.
-//   - A collective holds its inputs and outputs until its wait. A keep-alive dependency holds its
-//     target until the dependent node.
-//   - Other storages end after their last reader, tuple elements after the last getitem of any
-//     element. A placeholder without a reader stays, as in the code that torch.fx generates.
-// Sums are exact up to 2^63 - 1; larger sums are reported as 2^63 - 1.
+// The ideal peak of one device: the largest sum of unrounded bytes of live storages, in schedule
+// order.
+// - Placeholders and attributes are live in the whole schedule, except donated placeholders.
+// - A placeholder that follows a call, as in a composed step, is live from its place in the
+//   schedule.
+// - Returned storages are live to the end. A node's inputs and outputs are live together.
+// - A collective holds its inputs and outputs until its wait.
+// - A keep-alive dependency holds its target until the dependent node.
+// - An element of a tuple is live until the last getitem of any element.
+// - All other storages are freed after their last reader.
+// - A placeholder without a reader stays live, as in the code that torch.fx generates.
+// Sums are exact up to 2^63 - 1. Larger sums are reported as 2^63 - 1.
 struct DevicePeak {
-  StringId device;  // invalid: tensors without a recorded device
+  StringId device;  // invalid for tensors without a recorded device
   int64_t bytes = 0;
   NodeId node;              // the first node that reaches the peak
-  int64_t input_bytes = 0;  // placeholders and attributes on this device
+  int64_t input_bytes = 0;  // bytes of placeholders and attributes on this device
 };
 
 struct MemoryReport {
-  std::vector<DevicePeak> devices;  // largest peak first, ties by name
+  std::vector<DevicePeak> devices;  // sorted by peak, with the largest first, then by name
   bool roles_derived = false;       // see MemoryOptions::derive_classes
-  // Number of sizes that could not be evaluated. If above 0, every peak is a lower bound.
+  // The number of sizes that could not be evaluated. If it is above 0, every peak is a lower bound.
   size_t unknown_buffers = 0;
-  std::vector<Lifetime> lifetimes;  // all, by BufferId
+  std::vector<Lifetime> lifetimes;  // lifetimes of all buffers, by BufferId
   std::vector<NodeId> unknown_nodes;
-  // Parameters whose gradients the graph returns, sorted. If no gradient names its parameter but
-  // the graph returns one, all parameters.
+  // The parameters whose gradients the graph returns, sorted. If the graph returns gradients but
+  // the parameter of every gradient is unknown, the list has all parameters.
   std::vector<BufferId> trained;
-  // Each returned gradient's storage with its parameter's storage, sorted. Invalid if the parameter
-  // is unknown.
+  // Pairs of the storage of a returned gradient and the storage of the gradient's parameter,
+  // sorted. The parameter's storage is invalid if the parameter is unknown.
   std::vector<std::pair<BufferId, BufferId>> gradients;
 
-  // The largest device's peak; 0 for a graph without tensors.
+  // Returns the largest peak of all devices, or 0 for a graph without tensors.
   int64_t peak_bytes() const { return devices.empty() ? 0 : devices.front().bytes; }
 };
 
-// `phases`: the result of resolve_phases(), if the caller has it.
+// Computes the lifetimes of all buffers and the ideal peaks. `phases` is the result of
+// resolve_phases(), or nullptr if the caller does not have it.
 // O(nodes + edges + buffers log buffers).
 MemoryReport analyze_memory(const Graph& graph, const StorageMap& storages, const MemoryOptions& options = {},
                             const PhaseMap* phases = nullptr);

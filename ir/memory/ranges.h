@@ -15,32 +15,36 @@ namespace fxopt {
 // A symbol that sizes of storages depend on.
 struct SizeSymbol {
   StringId name;
-  std::optional<int64_t> value;  // used for peaks; nothing: sizes that depend on it are unknown
-  bool is_hint = false;          // the value is the file's hint
-  ValueRange range;              // extended to the value, which may exceed the file's range
+  // The value used for peaks. If absent, sizes that depend on the symbol are unknown.
+  std::optional<int64_t> value;
+  bool is_hint = false;  // true if the value is the file's hint
+  ValueRange range;      // includes `value`, even if the file's range does not
 };
 
-// The sizes of a graph's storages while symbols take all values of the file's ranges, or of
-// narrower ones.
+// The ranges of the sizes of a graph's storages. Each symbol takes all values of its range in the
+// file, or of a narrower range (MemoryOptions).
 struct SizeRanges {
-  std::vector<ValueRange> sizes;    // by BufferId, at least 0
-  std::vector<SizeSymbol> symbols;  // in the module's order, then in order of first use
+  std::vector<ValueRange> sizes;  // by BufferId; all bounds are at least 0
+  // The module's symbols come first, in the module's order. Other symbols follow in the order of
+  // first use.
+  std::vector<SizeSymbol> symbols;
 };
 
-// A symbol of MemoryOptions::symbols has only this value, unless `ranges` has it.
-// O(nodes + storages + expressions).
+// Returns the ranges of all sizes. If MemoryOptions::symbols has a value for a symbol and
+// MemoryOptions::ranges has no range for this symbol, the symbol has only that value. O(nodes +
+// storages + expressions).
 SizeRanges size_ranges(const Graph& graph, const StorageMap& storages, const MemoryOptions& options);
 
 // The bounds of a peak.
 struct PeakRange {
   int64_t min = 0;
-  std::optional<int64_t> max;  // nothing: no bound known, or above 2^63 - 1
+  std::optional<int64_t> max;  // absent if no bound is known, or if the bound is above 2^63 - 1
 };
 
-// Returns the range of the ideal peak of the trace's device, for storages and memory kept between
-// steps. The peak stays within the range for all values of the symbols. It reaches both ends if all
-// sizes grow with each symbol, the usual case. Returns nothing if all sizes are constant.
-// O(nodes + storages + blocks).
+// Returns the range of the ideal peak of the trace's device. The peak includes storages and memory
+// kept between steps. The peak is within the range for all values of the symbols. Usually, all
+// sizes grow with each symbol. In that case, the peak reaches both ends of the range. Returns
+// nothing if all sizes are constant. O(nodes + storages + blocks).
 std::optional<PeakRange> ideal_peak_range(const SizeRanges& ranges, const StorageMap& storages,
                                           const MemoryReport& memory, const MemoryTrace& trace);
 

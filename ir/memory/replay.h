@@ -12,7 +12,7 @@
 namespace fxopt {
 
 // The largest value of one statistic, and the first node that reaches it. The node is invalid if
-// the initial blocks reach it.
+// the initial blocks reach the value.
 struct ReplayPeak {
   int64_t bytes = 0;
   NodeId node;
@@ -20,17 +20,18 @@ struct ReplayPeak {
 
 // The behaviour of the framework's caching allocator on one device's trace.
 struct AllocatorReplay {
-  ReplayPeak requested;  // bytes that were asked for
-  ReplayPeak allocated;  // after rounding and splitting, like torch.cuda.max_memory_allocated
-  ReplayPeak active;     // including blocks that streams still hold
-  ReplayPeak reserved;   // segments of the device, like torch.cuda.max_memory_reserved
-  // The failed allocation, which ended the replay; invalid if none failed.
+  ReplayPeak requested;  // requested bytes
+  ReplayPeak allocated;  // bytes after rounding and splitting, like torch.cuda.max_memory_allocated
+  ReplayPeak active;     // allocated bytes plus the bytes of freed blocks that streams still use
+  ReplayPeak reserved;   // bytes of segments, like torch.cuda.max_memory_reserved
+  // The node of the failed allocation, which ended the replay. Invalid if no allocation failed.
   NodeId out_of_memory;
   int64_t failed_bytes = 0;        // bytes of the failed allocation
-  AllocatorStatistics statistics;  // at the end
-  uint32_t steps = 0;              // number of steps run; peaks belong to the last one
-  bool is_steady = false;          // the last step was like the one before
-  // By place in the schedule, at the node's fullest. Filled with ReplayOptions::timeline.
+  AllocatorStatistics statistics;  // statistics at the end of the replay
+  uint32_t steps = 0;              // number of steps that were run; peaks belong to the last step
+  bool is_steady = false;          // true if the last step was equal to the previous step
+  // Bytes at each place of the schedule. Each number is taken at the time when the node uses the
+  // most memory. Filled if ReplayOptions::timeline is set.
   std::vector<int64_t> allocated_at, reserved_at;
 };
 
@@ -40,41 +41,43 @@ class ReplayListener {
   static constexpr uint32_t kNoBlock = UINT32_MAX;
 
   virtual ~ReplayListener() = default;
-  // Called before the first node of a step. Earlier events belong to earlier steps. `addresses`: by
-  // block; 0 for blocks that are not allocated.
+  // Called before the first node of a step. Earlier events belong to earlier steps. `addresses` has
+  // the address of each block, or 0 if the block is not allocated.
   virtual void on_begin(const std::vector<uint64_t>& addresses) = 0;
-  // Called for an allocator event at a place in the schedule. `block`: the block, or kNoBlock for a
-  // segment's event. A block released in one step may complete its free in the next.
+  // Called for an allocator event at a place in the schedule. `block` is kNoBlock if the event
+  // concerns a segment. A block released in one step may become free in the next step.
   virtual void on_event(uint32_t place, uint32_t block, const AllocatorEvent& event) = 0;
-  // Called after the last node, or after running out of memory.
+  // Called after the last node, or after the replay runs out of memory.
   virtual void on_end(const CachingAllocator& allocator) = 0;
 };
 
-// 1024 TiB, above any device: the address space of the simulated device.
+// The address space of the simulated device: 1024 TiB, larger than any device's memory.
 inline constexpr int64_t kMaxDeviceBytes = int64_t{1} << 50;
 
 struct ReplayOptions {
   AllocatorConfig config;
-  // Memory of the device; absent, or above kMaxDeviceBytes: no limit.
+  // Memory of the device. If the value is absent or above kMaxDeviceBytes, memory has no limit.
   std::optional<int64_t> device_bytes;
-  int64_t other_bytes = 0;  // the part of it that others than the allocator use
-  bool steady = false;      // run steps until two are alike; requires the trace of a later step
-  bool timeline = false;    // fill allocated_at and reserved_at
+  int64_t other_bytes = 0;  // bytes of the device that are used outside the allocator
+  // Runs steps until two consecutive steps are equal. Requires a trace with MemoryTrace::is_steady.
+  bool steady = false;
+  bool timeline = false;  // fills allocated_at and reserved_at
   ReplayListener* listener = nullptr;
 };
 
 // Runs a trace through a CachingAllocator on a simulated device and one stream.
 //
-// A kRelease frees its block with a recorded use on a stream of its own. The events of that stream
-// complete at the block's kFree, or when a failing allocation waits for them. So each collective
-// delays only its own blocks. On a real device, the event follows all earlier work of the
-// collective's stream. It completes when the device, not the host, reaches it.
+// At a kRelease, the replay frees the block, but a use of the block on another stream is recorded.
+// Each kRelease has a separate stream, so each collective delays only its own blocks. The use ends
+// at the block's kFree, or when a failing allocation waits for the use. On a real device, the event
+// that ends the use follows all earlier work of the collective's stream. The event completes when
+// the device reaches the event, not when the host reaches it.
 //
-// With `steady` the first step runs on an empty allocator, without memory kept between steps.
-// Optimizer state is allocated after it. Gradients stay where the first step put them, or are freed
-// before the next step. Other outputs are freed, and donated inputs are allocated again. Steps
-// repeat until one has the peaks and the reserved bytes of the previous one, at most sixteen times.
-// O(events * log(blocks) * steps).
+// If `steady` is set, the first step runs on an empty allocator, without memory kept between steps.
+// Optimizer state is allocated after the first step. Gradients stay in the blocks of the first
+// step, or are freed before the next step. Other outputs are freed, and donated inputs are
+// allocated again. Steps repeat until a step has the same peaks and reserved bytes as the previous
+// step. At most sixteen steps are run. O(events * log(blocks) * steps).
 AllocatorReplay replay_allocator(const MemoryTrace& trace, const ReplayOptions& options);
 
 }  // namespace fxopt

@@ -85,11 +85,11 @@ void find_drawn_twice(const Graph& graph, const PhaseMap& phases, const StorageS
     if (count++ == 0) first = node, original = found->second;
   }
   if (count == 0) return;
-  doubts.push_back(
-      {"drawn-twice", first,
-       named(graph, first) + " repeats in backward the draw of " + named(graph, original) +
-           " in forward, without a recorded slot: the numbers differ, and gradients belong to the new ones" +
-           (count > 1 ? "; " + count_of(count, "draw") + " in total" : "")});
+  doubts.push_back({"drawn-twice", first,
+                    named(graph, first) + " in backward repeats the random draw of " + named(graph, original) +
+                        " in forward, but no slot is recorded. The repeated draw returns other numbers, and gradients "
+                        "are computed from these" +
+                        (count > 1 ? "; " + count_of(count, "draw") + " in total" : "")});
 }
 
 void find_region_inputs(const Graph& graph, std::vector<GraphDoubt>& doubts) {
@@ -107,7 +107,8 @@ void find_region_inputs(const Graph& graph, std::vector<GraphDoubt>& doubts) {
   doubts.push_back(
       {"region-inputs", first,
        count_of(count, "input") +
-           " recorded on another input's storage, as results of regions are: each is counted as memory of its own"});
+           " counted as separate memory, although recorded on the storage of another input. PyTorch records results "
+           "of regions in this way"});
 }
 
 }  // namespace
@@ -118,8 +119,9 @@ std::vector<GraphDoubt> find_doubts(const Graph& graph, const PhaseMap& phases, 
     const NodeId first = phases.overruled.front();
     doubts.push_back(
         {"phase-overruled", first,
-         count_of(phases.overruled.size(), "node") + " marked backward, " + named(graph, first) +
-             " first, but needed by outputs of forward, as autograd inside forward leaves: treated as forward"});
+         count_of(phases.overruled.size(), "node") + " treated as forward although marked backward, first " +
+             named(graph, first) +
+             ": outputs of forward depend on the marked nodes. Autograd inside forward can leave such marks"});
   }
   find_drawn_twice(graph, phases, storages, doubts);
   find_region_inputs(graph, doubts);

@@ -12,11 +12,11 @@
 #include "ir/step/autograd.h"
 #include "ir/step/phases.h"
 
-// Analyses of graphs, computed once for all passes and reports.
+// Analyses of graphs. Each analysis is computed once for all passes and reports.
 
 namespace fxopt {
 
-// The number of times each analysis was computed.
+// How many times each analysis was computed.
 struct FactCounts {
   size_t effects = 0;
   size_t storages = 0;
@@ -36,11 +36,12 @@ struct FactCounts {
   }
 };
 
-// Analyses of one graph, each computed on first use and kept until forget(). References to results
-// are valid until then, so a pass that changes the graph may still read the state before.
+// Analyses of one graph. Each analysis is computed on first use and kept until forget() is called.
+// References to results are valid until that call. A pass that changes the graph may therefore
+// still read the earlier state.
 class Facts {
  public:
-  // All three arguments are kept by reference.
+  // The object keeps references to all three arguments.
   Facts(const Graph& graph, SubgraphEffects& subgraphs, FactCounts& counts)
       : graph_(&graph), subgraphs_(&subgraphs), counts_(&counts) {}
   Facts(const Facts&) = delete;
@@ -50,13 +51,13 @@ class Facts {
   EffectMap& effects();
   const StorageMap& storages();
   const DependenceMap& dependences();
-  // As resolve_phases(): inferred if nothing is marked.
+  // The result of resolve_phases(). The phases are inferred if no node is marked.
   const PhaseMap& phases();
   const ModeMap& modes();
-  // As may_be_differentiated() of autograd.h.
+  // The result of may_be_differentiated() in autograd.h.
   bool is_differentiated();
 
-  // Discards all results: the graph has changed.
+  // Discards all results. Must be called after the graph has changed.
   void forget();
 
  private:
@@ -71,18 +72,18 @@ class Facts {
   std::optional<bool> is_differentiated_;
 };
 
-// The facts of the graphs of one module. The effects of graphs that nodes run are computed once for
-// all.
+// The facts about all graphs of one module. The effects of subgraphs are computed once for all
+// graphs of the module.
 class ModuleFacts {
  public:
   explicit ModuleFacts(const Module& module) : subgraphs_(module) {}
   ModuleFacts(const ModuleFacts&) = delete;
   ModuleFacts& operator=(const ModuleFacts&) = delete;
 
-  // The facts of a graph of the module. O(1).
+  // Returns the facts about a graph of the module. O(1).
   Facts& of(const Graph& graph);
-  // Discards all facts: any graph may have been changed, added or removed. References to Facts are
-  // valid until then.
+  // Discards all facts. Must be called after any graph was changed, added or removed. References to
+  // Facts are valid until this call.
   void forget();
   const FactCounts& counts() const { return counts_; }
 

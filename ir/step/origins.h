@@ -4,7 +4,7 @@
 
 namespace fxopt {
 
-// True for a copy that recompute made of another node. O(origins).
+// Whether the node is a recomputed copy of another node. O(origins).
 bool is_recomputed(const Graph& graph, NodeId node);
 
 }  // namespace fxopt

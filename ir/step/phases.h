@@ -11,90 +11,106 @@ namespace fxopt {
 
 class StorageMap;
 
-// Returns the storages of a graph. Called only if needed, so not for a graph whose nodes are all
-// marked.
+// A function that returns the storages of a graph. The function is called only if the storages are
+// needed. If all nodes of the graph are marked, the storages are not needed.
 using StorageSource = std::function<const StorageMap&()>;
 
-// The phase of every node, decided once from the file's marks and from dependencies. A node marked
-// by the tracer has the phase of its mark, unless a forward output depends on it. `has_markers`:
-// some node of the graph carries a mark. Without marks analyze_phases() decides by tangents and the
-// graph's kind alone; only infer_phases() finds more.
+// The phase of every node, decided once from the marks in the file and from dependencies. A node
+// that the tracer marked usually has the phase of its mark. The exception is a node that is marked
+// backward although a forward output depends on the node. The phase of this node is forward.
+//
+// `has_markers` is true if some node of the graph carries a mark. Without marks, analyze_phases()
+// uses only tangents and the kind of the graph. infer_phases() can find more backward nodes.
 struct PhaseMap {
-  IdMap<NodeId, Phase> phase;  // never kUnspecified
+  IdMap<NodeId, Phase> phase;  // the phase is never kUnspecified
   bool has_markers = false;
-  // Nodes marked forward that depend on a tangent or on the gradient of the loss. In schedule
+  // Nodes marked forward that depend on a tangent or on the gradient of the loss, in schedule
   // order.
   std::vector<NodeId> conflicts;
-  // Nodes marked backward that count as forward because a forward output depends on them, such as
-  // those of autograd.grad inside forward. In schedule order.
+  // Nodes that are marked backward but treated as forward, because a forward output depends on
+  // them. In schedule order. For example, autograd.grad inside forward makes such nodes.
   std::vector<NodeId> overruled;
-  // The start of backward: tangent placeholders, or inferred gradient seeds. In schedule order.
+  // The nodes at which backward starts, in schedule order: tangent placeholders, or inferred
+  // gradient seeds.
   std::vector<NodeId> seeds;
 
   bool is_backward(NodeId id) const { return phase[id] == Phase::kBackward; }
 };
 
-// Phases from marks and tangents. In a joint graph, nodes that depend on a tangent placeholder are
-// backward, and marks add more; a forward mark on such a node is a conflict. Unmarked calls after
-// the last forward mark are backward unless they write or a forward output needs them. The
-// framework's passes make such calls for gradients, and Dynamo's trace of a backward function has
-// them.
+// Returns the phases that marks and tangents show.
 //
-// In other graphs the marks decide. An unmarked getitem follows its operand. Other unmarked nodes
-// are backward in a backward graph, optimizer in an optimizer graph, and forward elsewhere.
-// O(nodes + edges).
+// In a joint graph, nodes that depend on a tangent placeholder are backward. Marks can make further
+// nodes backward. A forward mark on a node that depends on a tangent is a conflict. Unmarked calls
+// after the last forward mark are also backward, except calls that write and calls that a forward
+// output needs. PyTorch's passes over gradients make unmarked calls, and Dynamo's trace of a
+// backward function contains them.
+//
+// In other graphs, the marks decide the phases. An unmarked getitem has the phase of its operand.
+// Any other unmarked node is backward in a backward graph, optimizer in an optimizer graph, and
+// forward in graphs of other kinds. O(nodes + edges).
 PhaseMap analyze_phases(const Graph& graph);
-PhaseMap analyze_phases(const Graph& graph, const StorageSource& storages);  // when the caller has them
+// An overload for callers that already have the storages.
+PhaseMap analyze_phases(const Graph& graph, const StorageSource& storages);
 
-// Phases of a graph that carries no marks:
+// Returns the phases of a graph that carries no marks:
 //
-//   seeds     the gradient of the loss, where backward starts: ones_like or full_like of a loss, or
-//             a constant of its shape, that leads to gradients. Without recorded output roles, a
-//             returned seed is no gradient itself. In a joint graph: the tangents. Without a seed
-//             every node is forward
-//   backward  the closure of the seeds, through values and through storages that members write; and
-//             the nodes between members that only backward reads: values recomputed from inputs,
-//             views of parameters. A node is "between" if the nearest earlier node that is in the
-//             closure or an ancestor of a forward output is in the closure. Values that forward
-//             makes only for backward thus stay forward. In a joint graph so do writes to inputs:
-//             they end forward, wherever they are in the schedule
-//   forward   the rest
+//   seeds     Backward starts at the gradient of the loss. The seed is a ones_like or full_like of
+//             a loss, or a constant with the loss's shape, on which gradients depend. If output
+//             roles are not recorded, a seed that the graph returns is not a gradient. In a joint
+//             graph, the seeds are the tangents. Without a seed, every node is forward.
+//   backward  All nodes that depend on a seed, through values or through storages that such nodes
+//             write. These nodes form the closure. Nodes between members of the closure are also
+//             backward if only backward reads them: values recomputed from inputs, and views of
+//             parameters. To see whether a node is between members, take the nearest earlier node
+//             that is a member or an ancestor of a forward output. If that node is a member, the
+//             node is between members. Values that forward computes only for backward therefore
+//             stay forward. In a joint graph, writes to inputs also stay forward. They are executed
+//             at the end of forward, wherever they are in the schedule.
+//   forward   All other nodes.
 //
-// Recorded output roles are used. Compared with PyTorch's marks on the same graphs, this finds
-// every marked node and one more: the seed, which autograd makes before it starts to mark. It
-// misses only nodes that depend on no gradient and that a schedule moved before the seed (figures:
-// README.md). O((nodes + edges) * (1 + candidates for seeds / 64)).
+// The inference uses output roles if they are recorded. Compared with PyTorch's marks on the same
+// graphs, the inference finds every marked node. It also finds the seed, although autograd makes
+// the seed before it starts to mark nodes. The inference misses only nodes that do not depend on a
+// gradient and that a schedule moved before the seed (figures: README.md). O((nodes + edges) * (1 +
+// candidates for seeds / 64)).
 PhaseMap infer_phases(const Graph& graph);
 PhaseMap infer_phases(const Graph& graph, const StorageMap& storages);
 
-// The nodes that depend on gradients, whatever their marks.
+// The nodes that depend on gradients, with or without marks.
 struct GradientReach {
-  // The outputs of forward. In a joint graph: the first `num_forward_outputs`, if recorded.
-  // Otherwise the outputs that are no gradients by their role, depend on no seed and are not marked
-  // backward (for a loss or a user's output the mark does not count). A joint graph has only those
-  // before the first other output.
+  // The outputs of forward. In a joint graph these are the first `num_forward_outputs` outputs, if
+  // that number is recorded. Otherwise these are the outputs that meet three conditions:
+  // - The output does not have the role of a gradient.
+  // - The output depends on no seed.
+  // - The output is not marked backward. For a loss or a user's output, the mark is ignored.
+  // In a joint graph, the list ends before the first output that violates a condition.
   std::vector<NodeId> forward_outputs;
-  IdMap<NodeId, uint64_t> depends;  // not 0: is a seed or depends on one
+  IdMap<NodeId, uint64_t> depends;  // not 0 if the node is a seed or depends on a seed
 };
-// Uses the seeds of infer_phases(), with the same complexity. Nothing if the graph has no seed.
+// Returns the nodes that depend on the seeds of infer_phases(). The complexity is that of
+// infer_phases(). Returns nothing if the graph has no seed.
 std::optional<GradientReach> reach_of_gradients(const Graph& graph, const StorageMap& storages);
 
-// Whether the graph is joint: forward and backward in one, with primals and tangents as inputs.
-// Decided by its kind; if that is not recorded, by a recorded tangent. O(nodes).
+// Whether the graph is joint. A joint graph contains forward and backward, and its inputs are
+// primals and tangents. The recorded kind of the graph decides. If no kind is recorded, a graph
+// with a recorded tangent is joint. O(nodes).
 bool is_joint(const Graph& graph);
 
-// The placeholders whose new values the graph returns (outputs of role mutation; in a joint graph,
-// those of forward). The runtime writes them, in a joint graph between forward and backward.
+// Returns the placeholders whose new values are outputs of the graph. These outputs have the role
+// mutation. In a joint graph, only outputs of forward are considered. The runtime writes the new
+// values into the inputs. In a joint graph, the runtime writes them between forward and backward.
 // O(inputs + outputs).
 std::vector<NodeId> inputs_written_by_runtime(const Graph& graph);
 
-// Whether a graph of this kind may contain a backward pass for infer_phases() to find.
+// Whether a graph of this kind may contain a backward pass that infer_phases() can find.
 bool may_hold_backward(const Graph& graph);
 
-// The phases for a pass that must not mix phases: analyze_phases(), or infer_phases() for a graph
-// without marks that may contain a backward pass. A node that a forward output depends on is
-// forward, whatever its mark. An unmarked node that depends on a gradient is backward if marks
-// contradict dependencies or leave such nodes out.
+// Returns the phases for a pass that must not mix phases. These are the phases of infer_phases() if
+// the graph has no marks and may contain a backward pass. Otherwise they are the phases of
+// analyze_phases(), with two corrections:
+// - If a forward output depends on a node, the node is forward, even if its mark differs.
+// - An unmarked node that depends on a gradient is backward. This applies if marks contradict
+//   dependencies, or if nodes that depend on gradients have no marks.
 PhaseMap resolve_phases(const Graph& graph);
 PhaseMap resolve_phases(const Graph& graph, const StorageMap& storages);
 PhaseMap resolve_phases(const Graph& graph, const StorageSource& storages);
@@ -105,18 +121,18 @@ bool has_no_phase_mark(const Node& node);
 // Whether some node of the graph is backward. O(nodes).
 bool holds_backward(const Graph& graph, const PhaseMap& phases);
 
-// Unmarked calls of a joint graph after its last forward mark count as backward (analyze_phases()).
-// Marks those calls forward that are forward in `phases`, computed before the graph changed.
-// Returns their number. O(nodes).
+// analyze_phases() treats unmarked calls after the last forward mark of a joint graph as backward.
+// If such a call is forward in `phases`, this function marks the call as forward. `phases` must be
+// computed before the graph changed. Returns the number of these calls. O(nodes).
 size_t mark_rest_of_forward(Graph& graph, const PhaseMap& phases);
 
-// Writes the phases of nodes whose marks are overruled and, except in joint graphs, of unmarked
-// calls that depend on a gradient. The tracer's markers stay beside them. Returns the number of
-// changed nodes. O(nodes).
+// Writes the phases of nodes whose marks are overruled. Except in joint graphs, also writes the
+// phases of unmarked calls that depend on a gradient. The tracer's markers stay unchanged. Returns
+// the number of changed nodes. O(nodes).
 size_t correct_phases(Graph& graph, const PhaseMap& phases);
 
-// Writes inferred phases into a graph without marks, as marks of their own kind, so that later
-// passes and programs read the same phases. Returns the number of marked nodes. O(nodes).
+// Writes inferred phases into a graph without marks. These marks have their own kind. Later passes
+// and programs then read the same phases. Returns the number of marked nodes. O(nodes).
 size_t mark_phases(Graph& graph, const PhaseMap& phases);
 
 }  // namespace fxopt

@@ -72,7 +72,7 @@ class Replayer {
       decision.rule = TagRule::kMustSave;
       if (!is_policy_tag(graph_, node)) {
         decisions_.remarks.push_back(
-            {node, "saved-besides", "saved by MUST_SAVE, although the first partition did not save it"});
+            {node, "saved-besides", "saved by MUST_SAVE, although the first partition did not save the value"});
       }
       return;
     }

@@ -84,7 +84,8 @@ class PartFinder {
     for (const Invocation& invocation : module_.invocations) {
       const GraphId graph = module_.find_graph(invocation.graph);
       if (!graph.is_valid()) {
-        return bad("invocation " + std::to_string(step_.runs.size()) + " names no graph", "name a graph of the module");
+        return bad("invocation " + std::to_string(step_.runs.size()) + " does not refer to a graph of the module",
+                   "use the name of a graph of the module");
       }
       add_run(graph);
       of_run_.push_back(&invocation);
@@ -94,7 +95,7 @@ class PartFinder {
     for (const GraphId id : top_level_graphs(module_)) {
       if (run.contains(id)) continue;
       return bad("no invocation runs @" + std::string(module_.text(module_.graph(id).name())),
-                 "write one for each graph of the step, or remove the graph");
+                 "write an invocation for each graph of the step, or remove the graph");
     }
     return std::nullopt;
   }
@@ -107,8 +108,8 @@ class PartFinder {
       return std::count_if(graphs.begin(), graphs.end(), [&](const auto& graph) { return graph.first == rank; });
     };
     if (count(1) > 0 && count(0) > 1) {
-      return bad("the file does not record which of " + std::to_string(count(0)) + " forward graphs each of " +
-                     std::to_string(count(1)) + " backward graphs belongs to",
+      return bad("the file does not record how " + std::to_string(count(0)) + " forward and " +
+                     std::to_string(count(1)) + " backward graphs belong together",
                  "write `invocations` with bindings into the file (`fxopt help steps`)");
     }
     for (const auto& [rank, id] : graphs) {
@@ -200,8 +201,8 @@ class PartFinder {
     const bool may_be_saved = role == InputRole::kSavedValue || role == InputRole::kUnspecified;
     const std::optional<size_t> forward = forwards.empty() ? std::nullopt : std::optional(forwards.back());
     if (role == InputRole::kSavedValue && forwards.size() > 1) {
-      return bad(run.label + " may belong to each of " + std::to_string(forwards.size()) + " runs, " +
-                     step_.runs[forwards.front()].label + " and others: the source of its saved values is unknown",
+      return bad("the saved values of " + run.label + " may come from any of " + std::to_string(forwards.size()) +
+                     " runs, such as " + step_.runs[forwards.front()].label,
                  "give invocations a microbatch, or bind %" + std::string(graph.name_of(placeholder)));
     }
     if (may_be_saved && forward.has_value()) {
@@ -218,7 +219,7 @@ class PartFinder {
     }
     if (!forward.has_value() && role == InputRole::kSavedValue && step_.runs.size() > 1) {
       return bad("%" + std::string(graph.name_of(placeholder)) + " of " + run.label +
-                     " is a saved value, and no forward graph runs before it",
+                     " is a saved value, but no forward graph runs earlier",
                  "give the forward graph of the same compilation, or bind the input by an invocation");
     }
     run.inputs[place] = own_input(at, place);
@@ -246,15 +247,17 @@ class PartFinder {
     const std::string what = "output " + std::to_string(output) + " of " + source.label;
     if (from >= at) {
       return bad(input + " is bound to " + what + ", which does not run before it",
-                 "bind it to an output of an earlier run");
+                 "bind the input to an output of an earlier run");
     }
     if (output >= source.outputs.size()) {
-      return bad(input + " is bound to " + what + ", which has " + std::to_string(source.outputs.size()),
-                 "give graphs of the same compilation");
+      return bad(
+          input + " is bound to " + what + ", but the number of outputs is " + std::to_string(source.outputs.size()),
+          "give graphs of the same compilation");
     }
     const NodeId given = source.outputs[output];
     const Graph& other = module_.graph(source.graph);
-    if (!given.is_valid()) return bad(input + " is bound to " + what + ", which is not a node", "bind it to another");
+    if (!given.is_valid())
+      return bad(input + " is bound to " + what + ", which is not a node", "bind the input to another output");
     const std::string_view differs = difference(other, given, graph, run.placeholders[place]);
     if (!differs.empty()) {
       return bad(input + " and " + what + ", %" + std::string(other.name_of(given)) + ", differ in their " +

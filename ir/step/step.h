@@ -13,72 +13,89 @@ namespace fxopt {
 // The origin of an input of a run.
 struct StepInput {
   enum class Source : uint8_t {
-    kOutput,  // an output of an earlier run
-    // The same input of the step as an earlier run's: a parameter, a buffer, optimizer state, a
+    kOutput,  // the input is an output of an earlier run
+    // An earlier run has the same input of the step: a parameter, a buffer, optimizer state or a
     // constant.
     kShared,
-    kBegin,   // an input of the step that exists from its beginning
-    kArrives  // an input that arrives when the run begins: a tangent, or data that a stage receives
+    kBegin,  // the input of the step exists from the step's beginning
+    // The input arrives when the run begins: a tangent, or data that a stage receives.
+    kArrives
   };
   Source source = Source::kBegin;
-  size_t run = 0;        // kOutput, kShared
-  size_t place = 0;      // the leaf of that run's output, or its placeholder
-  bool by_name = false;  // kOutput: found by name, not recorded in the file
+  size_t run = 0;    // for kOutput and kShared: index of the earlier run
+  size_t place = 0;  // index of the output leaf or of the placeholder in the earlier run
+  // For kOutput: whether the output was found by name and is not recorded in the file.
+  bool by_name = false;
 };
 
-// One run of a graph inside a step.
+// One run of a graph in a step.
 struct StepRun {
   GraphId graph;
-  std::string label;  // "forward", "backward", "stage0[1]": unique in the step
+  std::string label;  // "forward", "backward", "stage0[1]"; unique in the step
   std::vector<NodeId> placeholders;
-  std::vector<NodeId> outputs;    // the leaves of the output; invalid: not a node
-  std::vector<StepInput> inputs;  // one for each placeholder
-  std::vector<bool> is_taken;     // whether a later run takes the output
+  std::vector<NodeId> outputs;    // leaves of the output; invalid if not a node
+  std::vector<StepInput> inputs;  // one entry for each placeholder
+  std::vector<bool> is_taken;     // for each output, whether a later run takes the output
 };
 
-// A training step: graphs in the order they run. It includes the caller's work between two runs:
-// see compose_step().
+// A training step: graphs in the order in which they run. The step includes the caller's work
+// between two runs, see compose_step().
 struct Step {
   std::vector<StepRun> runs;
-  bool is_given = false;  // by the module's invocations; false: derived from the graphs' kinds
+  // Whether the module's invocations define the step. If false, the kinds of the graphs define the
+  // step.
+  bool is_given = false;
 
-  // Whether leaf `output` of a graph exists for backward alone: by its role, else by its place
-  // after the forward outputs.
+  // Whether leaf `output` of a graph exists only for backward. The recorded role of the leaf
+  // decides. If no role is recorded, a leaf after the forward outputs is saved.
   static bool is_saved(const Graph& graph, size_t output);
-  // Whether only the later run that takes the output sees it: the output is saved, or neither its
-  // role nor the number of forward outputs is recorded.
+  // Whether only the later run that takes the output can see the output. This is true if the output
+  // is saved. It is also true if neither the output's role nor the number of forward outputs is
+  // recorded.
   static bool is_for_later_run(const Graph& graph, size_t output);
 
-  // The number of inputs of run `i` with that source.
+  // Returns the number of inputs of run `i` that have this source.
   size_t count(size_t i, StepInput::Source source) const;
 };
 
-// The step that a module holds: its invocations, or else each top-level graph once, forward before
-// backward before optimizer, and otherwise in the module's order. Each input of a run is the
-// first of these that exists:
+// Returns the step that a module contains. The module's invocations are the runs of the step.
+// Without invocations, each top-level graph runs once. Forward graphs come before backward graphs,
+// and backward graphs come before optimizer graphs. Graphs of the same kind keep the order of the
+// module. Each input of a run has the first of these sources that exists:
 //
-//   - the source in an invocation's binding: an output of an earlier run, or an input of the step
-//   - for a saved value, the forward output it was saved from (InputSpec::saved_from_output), else
-//     the forward output of its name
-//   - for a parameter, buffer, optimizer state or constant, the input of the same name of an
+//   - the source in a binding of the invocation: an output of an earlier run, or an input of the
+//     step
+//   - for a saved value: the forward output from which the value was saved
+//     (InputSpec::saved_from_output)
+//   - for a saved value: the forward output of the same name
+//   - for a parameter, buffer, optimizer state or constant: the input of the same name of an
 //     earlier run
-//   - for an input of the caller, the forward input of its name that forward saves
+//   - for an input of the caller: the forward input of the same name, if forward saves that input
 //   - an input of the step
 //
-// "Forward" is the one earlier run of a forward graph, of the same stage and microbatch where these
-// are known. Fails with kBadStep if
-//   - an invocation names no graph, or no invocation runs a graph
-//   - a binding joins two types, names no earlier output, or is the second of an input
-//   - several forward runs may be meant, or several forward graphs and a backward graph have no
-//     invocations
-//   - no forward output is the saved value, or, with several runs, no forward graph runs before it
+// An input of a backward run may have no recorded role. The input is treated as a saved value if
+// forward has a matching output.
+//
+// Here "forward" means the only earlier run of a forward graph. If the stage and the microbatch are
+// known, only runs of the same stage and microbatch are considered. Fails with kBadStep in these
+// cases:
+//   - An invocation refers to a graph that the module lacks, or a top-level graph has no
+//     invocation.
+//   - An input has two bindings.
+//   - A binding refers to an output that no earlier run has, or to an output that is not a node.
+//   - An output and its input differ in kind, dtype, device, number of dimensions or a static size.
+//   - Several forward runs may have saved a value of a backward run.
+//   - The module has a backward graph and several forward graphs, but no invocations.
+//   - No output of forward is the saved value.
+//   - No forward graph runs before a backward run with saved values, although the step has several
+//     runs.
 //
 // O(nodes + inputs + outputs).
 Result<Step> find_step(const Module& module);
 
-// Writes the step into the module: invocations with a binding for each input that is an output of
-// an earlier run. The file then records bindings that only names showed, whatever passes do to
-// names. O(inputs).
+// Writes the step into the module as invocations. The invocations have a binding for each input
+// that is an output of an earlier run. The file then also records bindings that were found only by
+// names. Passes may change the names afterwards. O(inputs).
 void record_step(Module& module, const Step& step);
 
 }  // namespace fxopt

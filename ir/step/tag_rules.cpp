@@ -24,12 +24,13 @@ constexpr TagRuleText kRules[] = {
      "tag the forward value"},
     {TagRule::kSymbol, "a symbolic integer", "saved", "it is a symbolic integer, which is always saved", ""},
     {TagRule::kRegionBoundary,
-     "a region's output read by a later region, or one with hooks; a layer is a region where "
-     "none is marked",
+     "a region's output that a later region reads, or an output of a region with hooks (a layer counts as a region "
+     "if none is marked)",
      "saved", "a later region reads it to recompute, so it is saved at the boundary",
-     "put both into one checkpoint region"},
+     "put the value and its consumer into one checkpoint region"},
     {TagRule::kMustRecompute,
-     "MUST_RECOMPUTE of the author, also against another tag or a mark; of a policy, unless the value is marked",
+     "MUST_RECOMPUTE of the author, even against another tag or a mark; MUST_RECOMPUTE of a policy, unless the value "
+     "is marked",
      "recomputed", "MUST_RECOMPUTE", ""},
     {TagRule::kReplay,
      "a marked value (ap_must_save), unless the author's MUST_RECOMPUTE or a PREFER_RECOMPUTE wins (`prefer-recompute` "
@@ -38,31 +39,33 @@ constexpr TagRuleText kRules[] = {
      "a first partition decided it "
      "(ap_must_save)",
      "tag it MUST_RECOMPUTE"},
-    {TagRule::kMustSave, "MUST_SAVE, also against PREFER_*", "saved", "MUST_SAVE", "tag it MUST_RECOMPUTE"},
-    {TagRule::kPreference, "PREFER_RECOMPUTE or PREFER_SAVE alone", "carried out", "its preference is carried out", ""},
+    {TagRule::kMustSave, "MUST_SAVE, even against PREFER_*", "saved", "MUST_SAVE", "tag it MUST_RECOMPUTE"},
+    {TagRule::kPreference, "only PREFER_RECOMPUTE, or only PREFER_SAVE", "carried out", "its preference is carried out",
+     ""},
     {TagRule::kInherited, "an untagged getitem, wait, view or alias; the base of a saved view", "as its parent or base",
-     "it shares its memory or value with a tagged or marked value", "tag the view and its base alike"},
+     "it shares its memory or value with a tagged or marked value", "give the view and its base the same tag"},
     {TagRule::kCollective, "an untagged collective", "saved", "collectives are saved unless a tag says otherwise",
      "tag it PREFER_RECOMPUTE"},
     {TagRule::kOffload, "MUST_OFFLOAD or PREFER_OFFLOAD, or a value that is offloaded", "as MUST_SAVE or PREFER_SAVE",
      "offloaded values are kept", ""},
-    {TagRule::kUnrepeatable, "tagged for recompute, and running it again would give something else",
-     "PREFER_RECOMPUTE: saved; MUST_RECOMPUTE: an error once backward reads it",
-     "running it again would give something else", "tag it MUST_SAVE"},
+    {TagRule::kUnrepeatable, "tagged for recompute, but a second run would not return the same values",
+     "saved with PREFER_RECOMPUTE; an error with MUST_RECOMPUTE if backward reads the value",
+     "a second run would not return the same values", "tag it MUST_SAVE"},
     {TagRule::kRandomSlot, "a random op with a recorded slot", "recomputed with the same numbers",
      "its random numbers are drawn again from the recorded slot", ""},
-    {TagRule::kWritten, "an operand or the result is written in place before or while backward reads it", "saved",
-     "an operand or the result is written in place, which a copy would not see", "write to a clone"},
-    {TagRule::kReturned, "the caller receives its memory and a view of it that backward makes", "saved",
-     "the caller receives its memory and a view of it that backward makes", "return a clone"},
+    {TagRule::kWritten, "an operand or the result is written in place before or while backward reads the value",
+     "saved", "an operand or the result is written in place, and a copy would miss the write", "write to a clone"},
+    {TagRule::kReturned,
+     "the caller receives the memory of the value, and a view of this memory that backward computes", "saved",
+     "the caller receives the memory of the value, and a view of this memory that backward computes", "return a clone"},
     {TagRule::kKeptAnyway, "a view of memory that is kept anyway (an input, a saved value)", "not copied",
      "it is a view of memory that stays live anyway: a copy would free nothing", "tag the base of the view"},
-    {TagRule::kExcluded, "read only by modules that the option `exclude` of remat names", "saved",
-     "only modules that `exclude` names read it", "take the module out of `exclude`"},
-    {TagRule::kShape, "read by backward for its sizes, dtype and device alone (`ones_like`)", "saved",
-     "backward reads its shape alone: nothing is recomputed for that", ""},
+    {TagRule::kExcluded, "read only by modules that remat's option `exclude` lists", "saved",
+     "it is read only by modules that `exclude` lists", "take the module out of `exclude`"},
+    {TagRule::kShape, "backward reads only its sizes, dtype and device (`ones_like`)", "saved",
+     "backward reads only its shape, so nothing is recomputed", ""},
     {TagRule::kCut, "a value that the partitioner decides about (a minimal cut, or compat=torch)",
-     "as the partitioner has it", "the partitioner decides about it", "tag it MUST_SAVE or MUST_RECOMPUTE"},
+     "as the partitioner decides", "the partitioner decides about it", "tag it MUST_SAVE or MUST_RECOMPUTE"},
     {TagRule::kMerged, "two tagged nodes that cse merges", "the stronger tag", "it was merged with another node", ""},
 };
 
@@ -260,11 +263,11 @@ std::string_view why_unrepeatable(const Graph& graph, NodeId node, EffectMap& ef
   const Effect effects = effects_of.of(node);
   if (has_effect(effects, Effect::kMutates)) return "writes its argument";
   if (has_effect(effects, kUndescribed)) return "is an operator without a description, which may have effects";
-  if (is_message(graph, node)) return "sends or receives, which the other end does once";
+  if (is_message(graph, node)) return "sends or receives a message, and the other rank does so only once";
   if (has_effect(effects, Effect::kAsserts)) return "only checks a condition";
   if (has_effect(effects, Effect::kBarrier)) return "is a barrier";
   if (has_effect(effects, Effect::kRandom)) {
-    if (!is_recorded_draw(graph, node)) return "draws random numbers from no recorded slot";
+    if (!is_recorded_draw(graph, node)) return "draws random numbers without a recorded slot";
   }
   return {};
 }

@@ -6,19 +6,23 @@
 
 namespace fxopt {
 
-// Whether the tag asks for the value to be recomputed rather than kept.
+// Whether the tag requires or prefers that the value is recomputed.
 constexpr bool wants_recompute(Tag tag) { return tag == Tag::kMustRecompute || tag == Tag::kPreferRecompute; }
 
-// The tag of a value that replaces two values, and the rule of the ordered list that decided.
+// The tag of a value that replaces two values, and the rule of tag_rules.h that decided.
 struct MergedTag {
   Tag tag = Tag::kNone;
-  TagRule rule = TagRule::kNone;  // kNone: both tags are equal
+  TagRule rule = TagRule::kNone;  // kNone if both tags are equal
 };
 
-// Merges two tags by the rules of tag_rules.h. MUST_RECOMPUTE wins over everything, MUST_SAVE over
-// preferences. The offload tags count as the save tags they imply, and win over these, since they
-// keep the value as well. PREFER_RECOMPUTE wins over PREFER_SAVE, any tag over none. Commutative
-// and associative.
+// Merges two tags by the rules of tag_rules.h:
+// - MUST_RECOMPUTE wins over all other tags.
+// - MUST_SAVE wins over preferences.
+// - An offload tag is treated as the save tag that it implies. The offload tag wins over that save
+//   tag, because offload also keeps the value.
+// - PREFER_RECOMPUTE wins over PREFER_SAVE.
+// - Any tag wins over no tag.
+// The merge is commutative and associative.
 MergedTag merge_tags(Tag a, Tag b);
 
 }  // namespace fxopt

@@ -28,23 +28,31 @@ struct CanonicalizeOptions {
   static void visit(Self& self, Field&& field) {
     field("rules", self.rules,
           "Views to remove: aliases (alias, detach), identity-slices (a slice that takes everything), identity-views "
-          "(other views equal to their input), round-trips (views that undo earlier views). reshapes turns view and "
-          "_unsafe_view into reshape, which is known to be a view only if values are recorded.");
+          "(other views equal to their input), round-trips (views that undo earlier views). The rule `reshapes` "
+          "turns view and _unsafe_view into reshape, which is known to be a view only if values are recorded.");
     field("compat", self.compat,
-          "fxopt, or torch: removes a view even if the caller then gets an input, or the same output twice, or if "
-          "gradients then flow through it.");
+          "fxopt: the rules of this pass; torch: also remove a view if the caller then gets an input or the same "
+          "output twice, or if gradients then flow through the view.");
   }
 };
 
-// Removes views that change nothing: aliases, detaches, and views, slices, permutes and expands
-// that are equal to their input. Removes views that undo earlier views.
+// Removes views that change nothing: alias and detach calls, and every view, slice, permute or
+// expand that equals its input. Also removes views that undo earlier views.
 //
-// Counters: identities (a view equal to its input), round-trips (equal to a tensor further up the
-// chain of views), dead-views (views that lost their last user), reshapes. Remarks: returned-alias,
-// ordered, changed-in-place, by-keyword (a view whose size is a keyword argument does not become a
-// reshape), unsure-strides (an earlier operator chooses its own layout), saved-view (a second
-// partition would save another value). Other remarks say why the view and its base must stay two
-// tensors. O(nodes + edges).
+// Counters:
+// - identities: removed views that equal their input
+// - round-trips: removed views that equal a tensor further up the chain of views
+// - dead-views: views that lost their last user
+// - reshapes: views that became a reshape
+//
+// Remarks, each on a view that stays:
+// - by-keyword: the view does not become a reshape, because its size is a keyword argument
+// - unsure-strides: an earlier operator chooses its own layout
+// - saved-view: a second partition would save another value
+// - returned-alias, given-both, stops-gradients, ordered, changed-in-place: the view and its base
+//   must remain two tensors
+//
+// Complexity: O(nodes + edges).
 Result<PassResult> canonicalize(Graph& graph, const CanonicalizeOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -246,7 +246,8 @@ class CsePlanner {
     const std::string same = "equal to '%" + std::string(graph_.name_of(kept)) + "', but ";
     if (effects_.has(node, Effect::kCollective) &&
         (is_raced(graph_, storages_, node) || is_raced(graph_, storages_, kept))) {
-      result_.remark(graph_, node, "written", same + "an operand of one of the two is written while it runs");
+      result_.remark(graph_, node, "written",
+                     same + "an operand of one of the two nodes is written while that node runs");
     } else if (makes_written_storage(node)) {
       result_.remark(graph_, node, "written", same + "its result is written in place");
     } else if (changes_in_place(node, kept)) {
@@ -254,17 +255,17 @@ class CsePlanner {
     } else if (!same_metadata(graph_, graph_[kept].value, graph_[node].value)) {
       result_.remark(graph_, node, "values-differ", same + "their recorded values differ");
     } else if (are_both_returned(kept, node)) {
-      result_.remark(graph_, node, "both-returned", same + "the caller gets both");
+      result_.remark(graph_, node, "both-returned", same + "the caller gets both values");
     } else if (reached_.get(node) && !are_one_tensor(kept, node)) {
       result_.remark(
           graph_, node, "differentiated",
           same +
-              "autograd may run through this graph and would add the gradients of the two before the op, which "
-              "rounds differently (a recorded graph kind, such as forward, would rule this out)");
+              "autograd may differentiate this graph and would then add the gradients of both nodes before the op, "
+              "which rounds differently. A recorded graph kind, such as forward, would rule this out");
     } else if (operands_.has_both(node, kept)) {
-      result_.remark(graph_, node, "given-both", same + "an op that writes gets both");
+      result_.remark(graph_, node, "given-both", same + "an op that writes gets both values");
     } else if (waits_for_more(node, kept)) {
-      result_.remark(graph_, node, "ordered", same + "it waits for another control dependency");
+      result_.remark(graph_, node, "ordered", same + "the control dependencies differ");
     } else if (!saves_.are_kept(node, kept, MergedSaves::Tags::kMerged)) {
       result_.remark(graph_, node, "saves-differ", same + "after a merge, a second partition would save another value");
     } else {

@@ -23,19 +23,20 @@ struct CseOptions {
 };
 
 // Merges nodes that compute the same value from the same inputs and the same contents of memory.
-// The first such node stays.
+// The first of the equal nodes stays.
 //
-// Counters: merged. Notes: cross-phase (equal values of different phases, not merged). Remarks:
-// written, changed-in-place, values-differ, both-returned, differentiated, given-both, ordered,
-// saves-differ (see MergedSaves of ir/step/replay.h). O(nodes + edges + buffers) expected.
+// Counters: merged. Notes: cross-phase (equal values of different phases, which are not merged).
+// Remarks: written, changed-in-place, values-differ, both-returned, differentiated, given-both,
+// ordered, saves-differ (see MergedSaves of ir/step/replay.h). Expected complexity: O(nodes + edges
+// + buffers).
 Result<PassResult> cse(Graph& graph, const CseOptions& options, PassContext& context);
 
-// Whether `node` may be merged into `kept`, which computes the same value. If it may not, consumers
-// of the two still count as reading equal values.
+// Whether `node` may be merged into `kept`, which computes the same value. If the merge is not
+// allowed, the consumers of both nodes are still treated as consumers of equal values.
 using MayMerge = std::function<bool(NodeId kept, NodeId node)>;
 
-// Like cse(), but merges nodes of equal class rather than of equal phase. With `may_merge`, merges
-// only pairs that it allows.
+// Like cse(), but merges nodes of the same class instead of nodes of the same phase. If `may_merge`
+// is set, merges only the pairs that it allows.
 Result<PassResult> cse_within(Graph& graph, const IdMap<NodeId, uint32_t>& classes, const CseOptions& options,
                               PassContext& context, const MayMerge& may_merge = {});
 

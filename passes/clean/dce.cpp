@@ -143,7 +143,7 @@ class Liveness {
   bool is_kept_random(NodeId node, Effect effects) {
     if (!has_effect(effects, Effect::kRandom) || options_.random == DeadPolicy::kRemove) return false;
     if (is_recorded_draw(graph_, node)) return false;
-    result_.remark(graph_, node, "random-kept", "unused, but removing its draws would shift those of later random ops");
+    result_.remark(graph_, node, "random-kept", "unused, but later random ops would draw other numbers without it");
     return true;
   }
 

@@ -6,7 +6,7 @@
 
 namespace fxopt {
 
-// How to treat a node without users whose execution has effects elsewhere.
+// How to treat a node that has no users but has other effects when it runs.
 enum class DeadPolicy : uint8_t {
   kKeep,
   kRemove,
@@ -28,19 +28,21 @@ struct DceOptions {
           "Unused collectives and waits: keep, or remove (every rank must run the same pipeline). Sends and receives "
           "always stay.");
     field("random", self.random,
-          "Unused random ops without recorded draws: keep, or remove, which shifts later draws.");
+          "Unused random ops whose draws are not recorded: keep, or remove, so that later random ops draw other "
+          "numbers.");
     field("assertions", self.assertions,
           "Assertions on values at run time: keep, or remove together with the nodes that only they use.");
     field("compat", self.compat,
-          "fxopt, or torch: removes unused collectives, but keeps every wait with its collective, and every mutation.");
+          "fxopt: the rules of this pass; torch: remove unused collectives, but keep all mutations, and all waits with "
+          "their collectives.");
   }
 };
 
-// Erases nodes that no visible result or effect depends on, in one backward sweep over values,
-// control dependencies and storages.
+// Erases each node on which no visible result or effect depends. One sweep, from the last node to
+// the first, follows values, control dependencies and storages.
 //
-// Counters: erased. Remarks: collective-kept, random-kept (the policy keeps a node without users).
-// O(nodes + edges + buffers).
+// Counters: erased. Remarks: collective-kept and random-kept, each on a node without users that the
+// policy keeps. Complexity: O(nodes + edges + buffers).
 Result<PassResult> dce(Graph& graph, const DceOptions& options, PassContext& context);
 
 }  // namespace fxopt

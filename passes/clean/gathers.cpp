@@ -124,12 +124,12 @@ std::string reason_apart(const Graph& graph, const ApartFacts& facts, NodeId fir
   if (facts.storages.input_bytes_change(first, first, other)) return "a write in between";
   if (one != two) return "another input";
   if (graph[first].args.count != graph[other].args.count || graph[first].kwargs.count != graph[other].kwargs.count) {
-    return "arguments spelled differently";
+    return "arguments written differently";
   }
   if (is_held(graph, other)) return "a control dependency";
   const bool is_written = facts.repeats.is_written_later(first) || facts.repeats.is_written_later(other);
   if (is_written) return "a later write to one of the results";
-  if (facts.is_returned(first) && facts.is_returned(other)) return "both are returned";
+  if (facts.is_returned(first) && facts.is_returned(other)) return "both results returned";
   return std::string(kNotProved);
 }
 
@@ -184,7 +184,7 @@ class ApartFinder {
     std::string reason =
         is_in_bucket ? "a bucket with other members" : reason_apart(graph_, apart_, before.gather, node);
     const bool is_across = phases_.is_backward(node) && !phases_.is_backward(before.gather);
-    if (is_across && reason == kNotProved) reason = "forward saves another layout of it";
+    if (is_across && reason == kNotProved) reason = "forward saves another layout of the parameter";
     result_.remark(graph_, node, "gather-apart",
                    "not merged with %" + std::string(graph_.name_of(before.gather)) +
                        ", which gathers the same parameter: " + reason);

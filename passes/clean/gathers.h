@@ -12,12 +12,12 @@
 
 namespace fxopt {
 
-// Classes for cse_within(), which merges nodes of equal class. Every node outside of a parameter
-// gather has its own.
+// Classes of nodes for cse_within(), which merges equal nodes of one class. Each node that is not
+// part of a parameter gather is the only node of its class.
 struct GatherClasses {
   IdMap<NodeId, uint32_t> of;
-  IdMap<NodeId, bool> is_part;  // calls between a parameter's shard and its full layout
-  uint32_t next = 0;            // the first class that no node has
+  IdMap<NodeId, bool> is_part;  // the calls from a parameter's shard to its full layout
+  uint32_t next = 0;            // the first unused class
 };
 enum class GatheredInputs : uint8_t {
   kParameters,
@@ -27,19 +27,28 @@ enum class GatheredInputs : uint8_t {
 GatherClasses gather_classes(const Graph& graph, Facts& facts, GatheredInputs inputs, bool across_phases);
 CseOptions equal_gathers();
 
-// Merges equal gathers of a parameter within forward and within backward. With `across`, a backward
-// gather also merges into an equal value that forward saves. Nodes that lose their last user are
-// erased and recorded for `pass`.
+// Merges equal gathers of a parameter within forward and within backward. If `across` is true, a
+// backward gather is also merged into an equal forward value that backward reads. Erases gather
+// nodes that lose their last user, and records that `pass` erased them.
 //
-// Counters: gathers-merged (calls, casts and waits among them). O(nodes + edges).
+// Counters: gathers-merged (merged nodes: calls, casts and waits). Complexity: O(nodes + edges).
 Result<PassResult> merge_gathers(Graph& graph, bool across, PassContext& context, std::string_view pass);
 
-// Remarks (gather-apart) on each repeated gather of a parameter in one half. Also on each gather of
-// backward if forward saves a value of the same parameter's gather. Each gives the reason why it
-// was not merged: another operator, group, stream, type or input, a write in between or later, a
-// control dependency, both returned, arguments spelled differently, a bucket with other members, a
-// saved value of another layout, not proved equal. One warning (gathers-apart) counts them by
-// reason. Notes: gathers-apart. O(nodes + edges).
+// Writes a remark (gather-apart) on each gather that repeats an earlier gather of the same
+// parameter in the same half. Also writes the remark on a backward gather if forward saves a value
+// that was gathered from the same parameter. The remark gives the reason why the gather was not
+// merged:
+// - the operator, group, stream, type or input differs
+// - a node writes to the input between the two gathers, or later to the result of a gather
+// - a control dependency holds the gather
+// - the graph returns both results
+// - the arguments are equal but written differently
+// - one gather is a bucket with other members
+// - forward saves another layout of the parameter
+// - the two gathers are not proved equal
+//
+// One warning (gathers-apart) counts these gathers by reason. Notes: gathers-apart. Complexity:
+// O(nodes + edges).
 void remark_gathers_apart(const Graph& graph, Facts& facts, PassResult& result);
 
 }  // namespace fxopt

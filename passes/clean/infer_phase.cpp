@@ -35,7 +35,7 @@ Error conflict_error(const Graph& graph, const PhaseMap& phases) {
                   " but depends on " +
                   (seed.is_valid() ? "tangent '%" + std::string(graph.name_of(seed)) + "'" : "a tangent by a storage");
   if (phases.conflicts.size() > 1) error.message += ", as do " + std::to_string(phases.conflicts.size() - 1) + " more";
-  error.hint = "remove the mark; or, if the placeholder is not a tangent, remove its role";
+  error.hint = "remove the mark. If the placeholder is not a tangent, remove its role instead";
   error.where.graph = graph.module().text(graph.name());
   error.where.node = graph.name_of(node);
   error.where.module_path = graph.module().text(graph[node].module_path);
@@ -57,7 +57,7 @@ Result<PassResult> infer_phase(Graph& graph, const InferPhaseOptions&, PassConte
   if (phases.seeds.empty()) {
     if (graph.kind != GraphKind::kUnspecified && graph.output().is_valid()) {
       result.remark(graph, graph.output(), "no-gradient-seed",
-                    "no gradient of a loss leads to an output: nothing inferred");
+                    "nothing is inferred: no output depends on the gradient of a loss");
     }
     return result;
   }

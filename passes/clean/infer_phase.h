@@ -11,13 +11,13 @@ struct InferPhaseOptions {
   static void visit(Self&, Field&&) {}
 };
 
-// Writes the phase of every node of a graph that carries no phase markers, as found by
-// infer_phases() of ir/step/phases.h, with the marker `inferred`. A graph that carries markers
-// keeps them.
+// Writes the phase of every node of a graph without phase markers. infer_phases() of
+// ir/step/phases.h finds the phases, and each written phase gets the marker `inferred`. A graph
+// with markers keeps its markers, but correct_phases() of the same file corrects single phases.
 //
-// Counters: forward, backward (nodes that got that phase). Notes: marked (nodes that had one).
-// Errors: kPhaseConflict if a node marked forward depends on a tangent.
-// O(nodes + edges).
+// Counters: forward and backward (nodes that got that phase), corrected. Notes: marked (nodes that
+// already had a phase). Remarks: no-gradient-seed. Fails with kPhaseConflict if a node of a joint
+// graph is marked forward but depends on a tangent. Complexity: O(nodes + edges).
 Result<PassResult> infer_phase(Graph& graph, const InferPhaseOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -42,13 +42,15 @@ class Finder {
   bool is_free(NodeId node, NodeId parent) {
     if (is_held(graph_, node) || graph_.inputs(node).size() != 1) {
       if (graph_.prev(node) != parent) {
-        result_.remark(graph_, node, "held", "a control dependency, an event or a computed index holds it in place");
+        result_.remark(graph_, node, "held",
+                       "a control dependency, an event or a computed index holds this getitem in place");
       }
       return false;
     }
     if (graph_.value(parent).kind != ValueKind::kAbsent) return true;
     if (!facts_.storages().input_metadata_changes(node, parent, node)) return true;
-    result_.remark(graph_, node, "changed-in-place", "its input gets other sizes or strides before it runs");
+    result_.remark(graph_, node, "changed-in-place",
+                   "the sizes or strides of its input change before this getitem runs");
     return false;
   }
 

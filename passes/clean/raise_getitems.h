@@ -11,9 +11,11 @@ struct RaiseGetitemsOptions {
   static void visit(Self&, Field&&) {}
 };
 
-// Moves every getitem directly after its producer. Getitems of one node keep their order.
+// Moves every getitem to the place directly after its producer. Getitems of one producer keep their
+// order.
 //
-// Counters: raised. Remarks: held (a control dependency or an event pins the getitem). O(nodes).
+// Counters: raised. Remarks: held (a control dependency, an event or a computed index pins the
+// getitem), changed-in-place. Complexity: O(nodes).
 Result<PassResult> raise_getitems(Graph& graph, const RaiseGetitemsOptions& options, PassContext& context);
 
 }  // namespace fxopt

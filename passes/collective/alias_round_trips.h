@@ -25,8 +25,8 @@ struct AliasRoundTripsOptions {
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("drop-gathers", self.drop_gathers,
-          "Gathers left without consumers. shown: erased if a rank symbol shows that every rank drops them; always: "
-          "erased, and fxopt ranks must confirm on all results that every rank drops them; never: kept.");
+          "How to treat gathers left without consumers. shown: erase them if a rank symbol shows that every rank "
+          "erases them; always: erase them (check with `fxopt ranks` that every rank does); never: keep them.");
   }
 };
 
@@ -37,25 +37,35 @@ struct AliasRoundTripsOptions {
 //   %s = slice(alias(%w), 0, 4 * r, 4 * r + 4)    =>   %y = mul(%x, 2)
 //   %y = mul(%s, 2)
 //
-// Slice   Any chain of views and split elements that ATen's rules compose to exactly the rank's own
-//         shard, row-major (ir/alias/view_geometry.h). The shard's index is the place of the file's
-//         rank in the group, or a symbol of the kind rank (ir/alias/rank_order.h). If the slice has
-//         other sizes than the shard, it becomes a view of the shard.
-//         DTensor gathers along any dimension but the first by a cat of all shards along it. A
-//         slice of that cat is not row-major, so only clones of it may read the shard instead.
-// Legal   No node writes to the gather's input or result from the gather to the last consumer of
-//         the slice. The graph does not return the slice, which would be another tensor's memory.
-//         No control dependency or event holds the slice.
+// Slice   A chain of views and split elements that ATen's rules compose to exactly the rank's own
+//         shard, in row-major order (ir/alias/view_geometry.h). The index of the shard is the place
+//         of the file's rank in the group, or a symbol of the kind rank (ir/alias/rank_order.h). If
+//         the slice and the shard differ in sizes, the slice becomes a view of the shard. To gather
+//         along a dimension that is not the first, DTensor concatenates all shards along this
+//         dimension. A slice of the concatenation is not row-major. In that case, only clones of
+//         the slice may read the shard instead of the slice.
+// Legal   The slice is replaced only if these conditions hold:
+//         - From the gather to the last consumer of the slice, no node writes to the gather's input
+//           or result.
+//         - The graph does not return the slice. Otherwise the caller would get the memory of
+//           another tensor.
+//         - No control dependency or event holds the slice.
 //
-// Other consumers keep the gather. A gather without consumers may be erased only if every rank
-// erases it, which one rank's file does not show. If every rank reads the third shard, it is the
-// third rank's own, and only that rank would drop the gather.
+// If the gathered tensor has other consumers, the gather stays. A gather without consumers may be
+// erased only if every rank erases this gather. The file of one rank does not show whether the
+// other ranks do so. For example, if every rank reads the third shard, only the third rank reads
+// its own shard. In this example, only the third rank would drop the gather.
 //
-// Counters: round-trips, dropped (gathers). A remark on each slice that is unchanged gives the
-// reason. Graph remarks: left-out; unread (gathers without consumers that are kept). Warnings:
-// may-differentiate; constant-index (slices that one rank's file shows to be its own shard, which
-// other ranks need not share); rank-unknown (no slice is known to be the rank's own shard). O(nodes
-// + edges + ranks of the gathers).
+// Counters: round-trips, dropped (gathers). Each unchanged slice gets a remark with the reason.
+// Graph remarks: left-out, unread (gathers without consumers that are kept).
+//
+// Warnings:
+// - may-differentiate
+// - constant-index: a constant index selects the slice. The slice is this rank's own shard, but on
+//   another rank the same index may select a shard of a different rank.
+// - rank-unknown: no slice is known to be the rank's own shard
+//
+// Complexity: O(nodes + edges + ranks of the gathers).
 Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions& options, PassContext& context);
 
 }  // namespace fxopt

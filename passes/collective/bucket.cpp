@@ -32,7 +32,7 @@ bool wants_copies(const Graph& graph, NodeId start) {
   return wants_recompute(graph[start].tag) && (extra == nullptr || !extra->verdict.has_value());
 }
 
-RewriteRule law_of(const Collective& one) {
+RewriteRule rule_of(const Collective& one) {
   return one.kind == CollectiveKind::kAllGather ? RewriteRule::kBucket : RewriteRule::kBucketedReduction;
 }
 
@@ -79,18 +79,17 @@ class BucketWriter {
   void finish() {
     replacer_.finish();
     if (num_tagged_ > 0) {
-      result_.warn(
-          graph_, "form",
-          std::to_string(num_tagged_) + (num_tagged_ == 1 ? " bucket" : " buckets") +
-              " written as form=functional: members are tagged for recompute, and the tags are not carried out "
-              "yet. Run bucket after partition or remat");
+      result_.warn(graph_, "form",
+                   std::to_string(num_tagged_) + (num_tagged_ == 1 ? " bucket is" : " buckets are") +
+                       " written as form=functional, because members have recompute tags that are not carried out yet. "
+                       "Run bucket after partition or remat");
     }
     if (num_placeless_ == 0) return;
     result_.warn(
         graph_, "form",
-        std::to_string(num_placeless_) + (num_placeless_ == 1 ? " bucket" : " buckets") +
-            " of gathers written as form=functional: this rank's place in the result is unknown, as the file gives "
-            "no rank of the group, or is for all ranks");
+        std::to_string(num_placeless_) + (num_placeless_ == 1 ? " bucket of gathers is" : " buckets of gathers are") +
+            " written as form=functional, because this rank's place in the result is unknown: the file gives no "
+            "rank of the group, or is for all ranks");
   }
 
  private:
@@ -114,7 +113,7 @@ class BucketWriter {
   }
 
   CollectiveKind kind() const { return members_[0]->kind; }
-  RewriteRule law() const { return law_of(*members_[0]); }
+  RewriteRule rule() const { return rule_of(*members_[0]); }
   int64_t elements_in(const Collective& one) const { return *one.input_bytes / element_size(one.input->dtype); }
   int64_t elements_out(const Collective& one) const { return *one.output_bytes / element_size(one.output->dtype); }
 
@@ -279,7 +278,7 @@ class BucketWriter {
         },
         kwargs);
     for (const Collective* one : members_) note(one->start, start);
-    result_.claim(graph_, start, law());
+    result_.claim(graph_, start, rule());
     return start;
   }
   std::vector<Arg> arguments_after_the_first(NodeId node) const {
@@ -383,9 +382,9 @@ class BucketWriter {
   }
   // Replaces the member's result by `out`. `named`: the node that the rewrite rule names.
   void hand_over(const Collective& one, NodeId out, NodeId named) {
-    result_.claim(graph_, named, law());
+    result_.claim(graph_, named, rule());
     for (const NodeId wait : one.waits) {
-      result_.claim(graph_, wait, law());
+      result_.claim(graph_, wait, rule());
       note(wait, out);
       graph_.replace_all_uses(wait, out);
     }
@@ -512,7 +511,7 @@ class PeakKeeper {
         over.resize(plan.buckets.size());
         std::iota(over.begin(), over.end(), 0);
       }
-      const std::string why = is_order ? "with the order that buckets need, " : "with it and others like it, ";
+      const std::string why = is_order ? "with the order that buckets need, " : "with the planned buckets, ";
       for (auto at = over.rbegin(); at != over.rend(); ++at) part(plan, *at, why);
       std::sort(plan.buckets.begin(), plan.buckets.end());
     }
@@ -520,8 +519,8 @@ class PeakKeeper {
       result.remark(
           graph_, "bucket-split",
           std::to_string(num_split_) + (num_split_ == 1 ? " bucket is" : " buckets are") +
-              " split for max-growth, by this rank's own peak: if the ranks' graphs differ, check all results "
-              "with fxopt ranks");
+              " split for max-growth, according to this rank's own peak. If the ranks' graphs differ, check all "
+              "results with fxopt ranks");
     }
     if (growth_.grows()) result.warn(graph_, "peak-grows", growth_.text());
   }
@@ -590,7 +589,7 @@ Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContex
   if (options.compat == Compat::kTorch && order_for(graph, facts, plan).size() != graph.num_nodes()) {
     Error error;
     error.code = ErrorCode::kUnsupportedGraph;
-    error.message = "buckets of 'bucket' depend on each other";
+    error.message = "buckets formed by 'bucket' depend on each other";
     error.hint = "leave out compat=torch, which ignores dependences between buckets";
     error.where.graph = graph.module().text(graph.name());
     return error;
@@ -606,7 +605,7 @@ Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContex
   }
   // A collective that is not bucketed may still move past others of its group.
   for (size_t i = 0; i < plan.collectives.size(); ++i) {
-    if (plan.is_free[i]) result.claim(graph, plan.collectives[i].start, law_of(plan.collectives[i]));
+    if (plan.is_free[i]) result.claim(graph, plan.collectives[i].start, rule_of(plan.collectives[i]));
   }
   write(graph, facts, plan, result);
   return result;

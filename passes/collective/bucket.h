@@ -64,7 +64,7 @@ struct BucketOptions {
           "Largest total, in bytes, of the all-reduces in one bucket; 0: do not bucket all-reduces. Sums may be "
           "reordered, as for reduce-scatter.");
     field("groups", self.groups,
-          "primary: for each kind of collective, only the group with most gathers of parameters or reductions of "
+          "primary: for each kind of collective, only the group with the most gathers of parameters or reductions of "
           "gradients; all: every group.");
     field("max-span", self.max_span,
           "Largest distance, in nodes of the schedule, from the first member of a bucket to the last; 0: no limit.");
@@ -75,23 +75,25 @@ struct BucketOptions {
           "Order of members in the buffer. graph: order of issue; parameters: order of the graph's parameters, so that "
           "sums do not depend on trace order. Members without a parameter come last.");
     field("form", self.form,
-          "How a bucket is written. functional: one call on one buffer; out: the same, but an all-gather sends from "
-          "this rank's place in its result, and no buffer is held while it runs; coalesced: one call on the list of "
-          "tensors, without a buffer or copies.");
-    field("modules", self.modules,
-          "Comma-separated modules: only members of the same module share a bucket. layers.* is one module for each "
-          "layer, norm+lm_head is one module. Collectives of other modules are not bucketed. Default: modules are "
-          "ignored. Not with compat=torch.");
+          "How a bucket is written. functional: one call on one buffer; out: like functional, but an all-gather sends "
+          "from this rank's place in the result, so that no input buffer is needed; coalesced: one call on "
+          "the list of tensors, without a buffer or copies.");
+    field(
+        "modules", self.modules,
+        "Comma-separated modules: only members of the same module share a bucket. `layers.*` means one module for each "
+        "layer, and `norm+lm_head` means one module. Collectives of other modules are not bucketed. Default: modules "
+        "are "
+        "ignored. Not with compat=torch.");
     field("compat", self.compat,
-          "Which rules form buckets. fxopt: those of this pass; torch: those of bucket_fsdp_all_gather, "
-          "_reduce_scatter and _all_reduce of PyTorch 2.15, which merge neighbours of one key that its recognisers "
-          "take for FSDP's.");
+          "Which rules form buckets. fxopt: the rules of this pass; torch: the rules of bucket_fsdp_all_gather, "
+          "_reduce_scatter and _all_reduce of PyTorch 2.15, which merge neighbours that have the same key "
+          "and that PyTorch recognises as collectives of FSDP.");
   }
 };
 
-// Merges collectives into fewer, larger ones. Members of a bucket have one kind, group, reduction,
-// dtype and phase, and need not be adjacent. Their inputs are concatenated, and the result is
-// split.
+// Merges collectives into fewer, larger ones. The members of a bucket have the same kind, group,
+// reduction, dtype and phase. They need not be adjacent. Their inputs are concatenated, and the
+// result is split.
 //
 //   %a = all_gather_into_tensor(%x, 2, "g")       %v = cat([view(%x, [n]), view(%y, [m])])
 //   %w = wait_tensor(%a)                          %b = all_gather_into_tensor(%v, 2, "g")
@@ -100,16 +102,24 @@ struct BucketOptions {
 //                                                 %w = view(clone(getitem(%p, 0)), sizes of %w)
 //                                                 and so for %z
 //
-// Each collective joins the first bucket of its key that can take it. Two plans are made, and the
-// one that saves more calls is used: one tries the four newest buckets, the other only the newest.
-// A bucket's bytes are the sum over its members of the larger of input and output, and never exceed
-// the cap. No member depends on another, directly or through another bucket: this is tested on the
-// dependence relation in which each bucket of the plan is one node. Other nodes keep their order as
-// far as the buckets allow (a heap by the old place).
+// Each collective joins the first bucket of its key that can take it. The pass makes two plans, and
+// uses the plan that needs fewer calls. The first plan keeps the four newest buckets of each key
+// open. The second plan keeps only the newest bucket of each key open.
 //
-// A collective is not bucketed if its group is not listed, its sizes are not known numbers, or its
-// input is not row-major. Neither is one that is read before its wait, or that a control dependency
-// or an event holds.
+// The size of a bucket is the sum of the sizes of its members. The size of a member is its input
+// bytes or its output bytes, whichever is larger. A member joins only if the size stays within the
+// cap.
+//
+// No member of a bucket depends on another member, directly or through another bucket. The pass
+// tests this on the dependence relation, where each planned bucket counts as one node. All other
+// nodes keep their order as far as the buckets allow. A heap orders these nodes by their old place.
+//
+// A collective is not bucketed if
+// - its group is not in the file's table of groups,
+// - its sizes are not known numbers,
+// - its input is not row-major,
+// - a node reads its result before the wait, or
+// - a control dependency or an event holds it.
 //
 // form=out
 //   %e = empty([2 * (n + m)])
@@ -121,34 +131,45 @@ struct BucketOptions {
 //   %p = getitem(%b, 0)
 //   %w = wait_tensor(%p), and so for %z
 //
-// With form=out the slice that is filled depends on the rank. Gathers are functional if the file
-// does not give its rank. Reductions are always functional, as they have no result to send from. A
-// coalesced bucket becomes functional if a member has a recompute tag that is not carried out yet.
+// With form=out, each rank fills a different slice of the result. A bucket of gathers is therefore
+// written as form=functional if the file does not give the rank. A bucket of reductions is always
+// written as form=functional, because a reduction cannot send from its result buffer. A coalesced
+// bucket is written as form=functional if a member has a recompute tag that is not carried out yet.
 // NCCL starts the members of a coalesced bucket together.
 //
-// Buckets raise the peak because inputs wait for the last input of their bucket, and results exist
-// before they are read. While a device is above its limit, every bucket with such storages live
-// there is split in two, in schedule order. If no bucket has any, the order that buckets need is
-// the cause, and all buckets are split. This ends when each device's peak is within max-growth. The
-// plan thus depends on the peak of the file's rank: if the ranks' graphs differ, `fxopt ranks`
-// checks whether the results still fit together.
+// Buckets raise the peak for two reasons: inputs wait for the last input of their bucket, and
+// results exist before they are read. If the peak of a device is above the limit, the pass looks
+// for buckets with storages or inputs that are live where the limit is exceeded. These buckets are
+// split in two, in schedule order. If the pass finds no bucket of this kind, the order that the
+// buckets need raises the peak. In this case, all buckets are split. Splitting ends when the peak
+// of each device is within max-growth. Therefore, the plan depends on the peak of the file's rank.
+// If the graphs of the ranks differ, `fxopt ranks` checks whether their results still fit together.
 //
-// Results of reductions share the bucket's memory. They are copied, as gathered results always are,
-// if they are returned, written to, or viewed as wider elements. A collective is not bucketed if a
-// consumer may see more of its result than the elements. New nodes run on the members' streams,
-// which are part of the key. Nodes that waited for a member wait for the bucket.
+// Results of reductions share the memory of the bucket. A result of a reduction is copied if it is
+// returned, written to, or viewed as wider elements. Results of gathers are always copied. A
+// collective is not bucketed if a consumer may read the storage of the result beyond its elements.
+// New nodes run on the streams of the members, and the streams are part of the key. Nodes that
+// waited for a member now wait for the bucket.
 //
-// Counters: buckets, bucketed (members). A remark on every collective of these kinds that is not
-// bucketed gives the obstacle to the last merge that was tried. Graph remarks: left-out
-// (collectives are not bucketed), bucket-split (for max-growth). Warnings: may-differentiate;
-// peak-grows (the ideal peak grows); tagged-members (recompute tags on members are not carried out
-// yet); form (a bucket is functional although another form was asked for).
+// Counters: buckets, bucketed (members). Every all-gather, reduce-scatter and all-reduce that is
+// not bucketed gets a remark. The remark names the obstacle to the last merge that was tried. Graph
+// remarks: left-out (some collectives are not bucketed), bucket-split (buckets are split for
+// max-growth).
 //
-// Numerics: all-gathers are exact. Reduce-scatters and all-reduces may reorder sums: the order of a
-// ring depends on an element's place in the buffer, and NCCL chooses the order by the payload's
-// size.
+// Warnings:
+// - may-differentiate
+// - peak-grows: the ideal peak grows
+// - tagged-members: recompute tags on members are not carried out yet
+// - form: a bucket is written as form=functional although another form was requested
 //
-// O((nodes + dependences) log nodes) for each round of splits; at most log(members) rounds.
+// Errors: kUnsupportedGraph if compat=torch forms buckets that depend on each other.
+//
+// Numerics: bucketed all-gathers are exact. Bucketed reduce-scatters and all-reduces may reorder
+// sums, for two reasons. In a ring, the order of a sum depends on the place of the element in the
+// buffer. In addition, NCCL chooses the order by the size of the payload.
+//
+// Complexity: O((nodes + dependences) log nodes) for each round of splits. There are at most
+// log(members) rounds.
 Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContext& context);
 
 }  // namespace fxopt

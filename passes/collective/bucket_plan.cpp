@@ -84,11 +84,11 @@ class Filter {
       return {"other-group",
               primary_.contains(one.kind)
                   ? "most collectives of its kind for parameters and gradients run on another group (groups=all "
-                    "includes it)"
-                  : "no collective of its kind is for parameters or gradients (groups=all includes it)"};
+                    "includes all groups)"
+                  : "its group has no collective of this kind for parameters or gradients (groups=all buckets it too)"};
     }
     if (!module_of(graph_, one.start, options_.modules).has_value()) {
-      return {"no-module", "no entry of option modules matches its module"};
+      return {"no-module", "no entry of option `modules` matches its module"};
     }
     if (graph_[one.start].kwargs.count != 0) return {"form", "it is called with keyword arguments"};
     if (one.listed == nullptr) return {"unlisted-group", "its group is not in the table of process groups"};
@@ -100,10 +100,10 @@ class Filter {
     }
     if (*one.bytes() == 0) return {"empty", "it is empty"};
     if (!one.sizes_fit() && one.kind == CollectiveKind::kReduceScatter) {
-      return {"indivisible", "its input size is not its result size times its number of ranks"};
+      return {"indivisible", "the input size is not the result size times the number of ranks"};
     }
     if (!one.sizes_fit()) {
-      return {"sizes", "its recorded result does not have the size that its input and number of ranks give"};
+      return {"sizes", "the size of its recorded result does not match its input and number of ranks"};
     }
     if (one.input->sizes.is_valid() && graph_.module().dims(one.input->sizes).empty()) {
       return {"scalar", "it has no dimensions"};
@@ -118,7 +118,8 @@ class Filter {
                              !one.input->subclass.is_valid();
     if (!is_laid_out) return {"not-row-major", "its input is not a plain row-major tensor"};
     if (const NodeId by = seen_by(one); by.is_valid()) {
-      return {"storage", "%" + std::string(graph_.name_of(by)) + " may see more of its result than the elements"};
+      return {"storage",
+              "%" + std::string(graph_.name_of(by)) + " may read the storage of the result beyond the elements"};
     }
     return held(one);
   }
@@ -160,11 +161,12 @@ class Filter {
     if (is_held(graph_, one.start)) return {"held", "a control dependency or an event holds it"};
     for (UseId use = graph_.first_use(one.start); use.is_valid(); use = graph_.use(use).next) {
       if (std::find(one.waits.begin(), one.waits.end(), graph_.use(use).user) == one.waits.end()) {
-        return {"read-early", "%" + std::string(graph_.name_of(graph_.use(use).user)) + " reads it before a wait"};
+        return {"read-early",
+                "%" + std::string(graph_.name_of(graph_.use(use).user)) + " reads the result before a wait"};
       }
     }
     for (const NodeId wait : one.waits) {
-      if (is_held(graph_, wait)) return {"held", "its wait may not move: a control dependency or an event is on it"};
+      if (is_held(graph_, wait)) return {"held", "a control dependency or an event holds its wait"};
       for (const Dependence& dependence : dependences_.of(wait)) {
         if (dependence.on != one.start && !follows(one.start, dependence.on)) {
           return {"held", "its wait must follow %" + std::string(graph_.name_of(dependence.on)) + " (" +
@@ -328,15 +330,15 @@ class Grower {
       const uint32_t span = place_ - places_[plan_.collectives[slot.members.front()].start];
       const int64_t bytes = saturating_add(slot.bytes, *one.bytes());
       if (options_.max_span > 0 && span > options_.max_span) {
-        end(slot, {"span", named(place) + " is " + std::to_string(span) + " nodes after it, and max-span is " +
-                               std::to_string(options_.max_span)});
+        end(slot, {"span", named(place) + " is " + std::to_string(span) +
+                               " nodes after this collective, and max-span is " + std::to_string(options_.max_span)});
         obstacle = {"span", "it is " + std::to_string(span) + " nodes after " + first + ", and max-span is " +
                                 std::to_string(options_.max_span)};
       } else if (bytes > cap_of(options_, one.kind)) {
         const std::string sum = " would have " + std::to_string(bytes) + " B, above the cap of " +
                                 std::to_string(cap_of(options_, one.kind)) + " B";
-        slot.obstacle = {"cap", "with " + named(place) + " it" + sum};
-        obstacle = {"cap", "with the bucket of " + first + " it" + sum};
+        slot.obstacle = {"cap", "a bucket with " + named(place) + sum};
+        obstacle = {"cap", "the bucket of " + first + " and this collective" + sum};
       } else if ((mask & (uint64_t{1} << at)) != 0) {
         obstacle = {"dependence", "it depends on the bucket of " + first};
         slot.obstacle = {"dependence", named(place) + " depends on it"};
@@ -359,7 +361,8 @@ class Grower {
   void begin(size_t place, const Key& key, uint64_t mask, const Obstacle& obstacle) {
     std::vector<uint32_t>& open = open_[key];
     std::erase_if(open, [&](uint32_t at) { return !slots_[at].is_open || slots_[at].key != key; });
-    if (open.size() >= most_open_) end(slots_[open.front()], {"dependence", "others of its key depend on it"});
+    if (open.size() >= most_open_)
+      end(slots_[open.front()], {"dependence", "other buckets of its key depend on its bucket"});
     const uint32_t at = free_slot();
     Slot& slot = slots_[at];
     slot = Slot();
@@ -384,7 +387,7 @@ class Grower {
         const bool is_older = !slots_[oldest].is_open || slots_[at].born < slots_[oldest].born;
         if (slots_[at].is_open && is_older) oldest = at;
       }
-      end(slots_[oldest], {"full", "64 buckets are open, and it is the oldest"});
+      end(slots_[oldest], {"full", "64 buckets are open, and its bucket is the oldest"});
     }
   }
 
@@ -474,7 +477,7 @@ class TorchFormer {
       const Collective& one = plan_.collectives[found->second];
       if (one.kind != kind || !plan_.is_free[found->second]) continue;
       if (!is_taken(one, wait)) {
-        plan_.obstacles[found->second] = {"torch", "PyTorch's recogniser does not take it for FSDP's"};
+        plan_.obstacles[found->second] = {"torch", "PyTorch does not recognise it as a collective of FSDP"};
         continue;
       }
       const std::tuple<GroupKey, StringId, DType> own = {one.group, one.reduce_op, one.output->dtype};
@@ -492,8 +495,8 @@ class TorchFormer {
     const auto close = [&] {
       if (members.size() > 1) plan_.buckets.push_back(members);
       if (members.size() == 1)
-        plan_.obstacles[members.front()] = {"no-neighbour",
-                                            "no neighbour of its kind, group and dtype fits under the cap with it"};
+        plan_.obstacles[members.front()] = {
+            "no-neighbour", "a bucket with any neighbour of its kind, group and dtype would exceed the cap"};
       members.clear();
       bytes = 0;
       ++generation_;

@@ -17,29 +17,32 @@ namespace fxopt {
 
 struct BucketPlan {
   std::vector<Collective> collectives;
-  // Each bucket's members as indices into `collectives`: two or more, in schedule order.
+  // The members of each bucket, as indices into `collectives`. A bucket has two or more members, in
+  // schedule order.
   std::vector<std::vector<size_t>> buckets;
-  // By index: whether the collective can be merged, and may move past others of its group that can.
-  // The others keep their order of issue.
+  // By index: whether the collective can be merged. If two collectives of one group can be merged,
+  // they may change their order. All other collectives keep their order of issue.
   std::vector<bool> is_free;
   std::vector<Obstacle> obstacles;  // by index
   BucketPayload payload = BucketPayload::kGraph;
   BucketForm form = BucketForm::kFunctional;
 };
 
-// The entry of `modules` that contains the node. "" if `modules` is empty; nothing if no entry
-// contains the node. O(modules * path).
+// Returns the entry of `modules` that contains the node. Returns "" if `modules` is empty, and
+// nothing if no entry contains the node. O(modules * path).
 std::optional<std::string> module_of(const Graph& graph, NodeId node, const std::vector<std::string>& modules);
 
-// The number of calls that the plan saves.
+// How many fewer collectives the graph has with the plan.
 int64_t calls_saved(const BucketPlan& plan);
 
-// Plans the buckets. O((nodes + dependences) * open buckets), of which there are at most 64.
+// Plans the buckets. O((nodes + dependences) * open buckets). At most 64 buckets are open at a
+// time.
 BucketPlan plan_buckets(const Graph& graph, Facts& facts, const BucketOptions& options, const SymbolValues& values);
 
-// An order of all nodes in which the starts of each bucket are adjacent, and so are its waits.
-// Every node is as early as its old place allows. Returns fewer nodes if buckets depend on each
-// other, which only compat=torch allows. O((nodes + dependences) log nodes).
+// Returns an order of all nodes. In this order, the starts of a bucket are adjacent, and the waits
+// of a bucket are adjacent. Among the nodes that can come next, the node with the earliest old
+// place comes first. If buckets depend on each other, the returned order lacks some nodes. Only
+// compat=torch forms buckets that depend on each other. O((nodes + dependences) log nodes).
 std::vector<NodeId> order_for(const Graph& graph, Facts& facts, const BucketPlan& plan);
 
 }  // namespace fxopt

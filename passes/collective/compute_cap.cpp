@@ -236,13 +236,13 @@ Result<PassResult> compute_cap(Graph& graph, const ComputeCapOptions& options, P
   Facts& facts = context.facts.of(graph);
   Scheduler scheduler(graph, facts, options, symbol_values(graph.module(), context.measure.memory.symbols));
   const std::vector<NodeId> order = scheduler.run();
-  FXOPT_CHECK(!facts.dependences().violation(order).has_value(), "an order that breaks a dependence");
+  FXOPT_CHECK(!facts.dependences().violation(order).has_value(), "the new order breaks a dependence");
   result.note("longest", scheduler.longest());
   if (scheduler.num_long() > 0) {
     result.remark(graph, scheduler.first_long(), "long-runs",
-                  std::to_string(scheduler.num_long()) + (scheduler.num_long() == 1 ? " run" : " runs") +
-                      " of more than " + std::to_string(options.max_consecutive) + " computations, " +
-                      std::to_string(scheduler.longest()) + " at most: no reduce-scatter could be issued in between");
+                  std::to_string(scheduler.num_long()) + (scheduler.num_long() == 1 ? " run has" : " runs have") +
+                      " more than " + std::to_string(options.max_consecutive) + " computations (the longest has " +
+                      std::to_string(scheduler.longest()) + "), because no reduce-scatter could be issued in between");
   }
   if (!std::equal(order.begin(), order.end(), graph.nodes().begin())) {
     graph.set_schedule(order);

@@ -20,12 +20,13 @@ struct ComputeCapOptions {
           "limit.");
     field("max-live", self.max_live,
           "Live bytes above which ready reduce-scatters are issued and earlier ones are waited for; 0: no limit. This "
-          "depends on the rank's own storages, so ranks with unlike graphs may get unlike orders.");
+          "depends on the rank's own storages, so ranks with different graphs may get different orders.");
   }
   Status check() const;
 };
 
-// Interleaves reduce-scatters with long runs of compute, so that their inputs do not pile up.
+// Interleaves reduce-scatters with long runs of compute, so that inputs of reduce-scatters do not
+// pile up.
 //
 //   %g1 = mm  %g2 = mm ... %g40 = mm                  %g1 = mm ... %g8 = mm
 //   %r1 = reduce_scatter(%g1)  %w1 = wait(%r1)        %r1 = reduce_scatter(%g1) ... %r8 = ...
@@ -33,17 +34,23 @@ struct ComputeCapOptions {
 //                                                     %w1 = wait(%r1) ... %w8 = wait(%r8)
 //                                                     %r9 = reduce_scatter(%g9) ...
 //
-// One sweep in schedule order. Ready reduce-scatters are issued, in their order, before a
-// computation that would exceed a limit: `max-consecutive` computations follow the last
-// reduce-scatter, or live bytes would rise above `max-live`. Earlier reduce-scatters are waited for
-// first. The new ones are waited for at once if live bytes would still be above the limit.
+// The pass sweeps once over the schedule. Before a computation that would exceed a limit, it issues
+// the ready reduce-scatters in their order. The limits are:
+// - max-consecutive: the number of computations after the last reduce-scatter
+// - max-live: the live bytes
 //
-// A reduce-scatter is ready if its dependences (ir/alias/dependence.h) are placed, or are views,
-// casts and concatenations that can be placed with it. It never passes another collective of its
-// group. All other nodes keep their order. Nodes are classified by operator, never by name.
+// The pass places the waits for earlier reduce-scatters first. If live bytes would still be above
+// the limit, it also places the waits for the new reduce-scatters at once.
 //
-// Counters: moved. Notes: longest (computations in a row in the output graph). Warnings: long-runs
-// (more computations in a row, as no reduce-scatter was ready). Exact. O(nodes + dependences).
+// A reduce-scatter is ready if each of its dependences (ir/alias/dependence.h) is already placed,
+// or can be placed together with the reduce-scatter. Only views, casts and concatenations can be
+// placed together with a reduce-scatter. A reduce-scatter never passes another collective of its
+// group. All other nodes keep their order. The pass classifies nodes by operator and ignores their
+// names.
+//
+// Counters: moved. Notes: longest (the length of the longest run of computations in the output
+// graph). Remarks: long-runs (more computations in a row than the limit, because no reduce-scatter
+// was ready). Numerics: exact. Complexity: O(nodes + dependences).
 Result<PassResult> compute_cap(Graph& graph, const ComputeCapOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -175,43 +175,46 @@ class ReductionMerger {
     if (CallArgs(graph_, add)[2].is_given()) return "the addition has a factor (alpha)";
     if (graph_.op(one.start).name != graph_.op(other.start).name || one.group != other.group ||
         one.reduce_op != other.reduce_op || one.ranks != other.ranks) {
-      return "they differ in kind, group or reduction";
+      return "the reductions differ in kind, group or operation";
     }
     const std::string_view reduce = one.reduce_op.is_valid() ? graph_.module().text(one.reduce_op) : "";
-    if (reduce != "sum" && reduce != "avg") return "their reduction is not linear";
+    if (reduce != "sum" && reduce != "avg") return "the reductions are not linear";
     if (reduce == "avg" && one.input.has_value() && !is_floating(one.input->dtype)) {
       return "an integer average drops the remainder";
     }
-    if (!graph_.op(one.start).writes.empty()) return "they write to their inputs";
-    if (!one.sizes_fit() || !other.sizes_fit()) return "their recorded sizes are unknown or inconsistent";
+    if (!graph_.op(one.start).writes.empty()) return "the reductions write to their inputs";
+    if (!one.sizes_fit() || !other.sizes_fit())
+      return "the recorded sizes of the reductions are unknown or inconsistent";
     if (!same_metadata_but_place(*one.input, *other.input)) {
-      return "their inputs differ in sizes or types, or are not row-major";
+      return "the inputs of the reductions differ in sizes or types, or are not row-major";
     }
     for (const Collective* each : {&one, &other}) {
       if (graph_.users(each->start).size() != 1 || graph_.users(each->waits[0]).size() != 1) {
-        return "one of their results has another consumer";
+        return "the result of a reduction has another consumer";
       }
       for (const NodeId node : {each->start, each->waits[0], add}) {
         if (is_held(graph_, node) || is_awaited_.get(node))
           return "a control dependency or an event holds the sum or a reduction";
         if (graph_[node].phase != graph_[one.start].phase || graph_[node].tag != graph_[one.start].tag) {
-          return "they differ in phase or tag";
+          return "the sum and the reductions differ in phase or tag";
         }
-        if (node != add && is_marked_saved(graph_, node)) return "a first partition saved one result (ap_must_save)";
-        if (stream_of(graph_, node) != stream_of(graph_, one.start)) return "they run on different streams";
+        if (node != add && is_marked_saved(graph_, node))
+          return "a first partition saved the result of a reduction (ap_must_save)";
+        if (stream_of(graph_, node) != stream_of(graph_, one.start))
+          return "the sum and the reductions run on different streams";
       }
     }
     const Tensor* sum = single_tensor(graph_, add);
     if (sum == nullptr || sum->dtype != one.output->dtype ||
         !same_sizes(graph_.module(), sum->sizes, one.output->sizes) ||
         !same_sizes(graph_.module(), one.output->sizes, other.output->sizes)) {
-      return "the sum differs from their results in sizes or type";
+      return "the sum and the results of the reductions differ in sizes or type";
     }
     // The merge reads the earlier input later than before: at the start of the other reduction.
     const NodeId first = places_[one.start] < places_[other.start] ? one.start : other.start;
     const NodeId last = first == one.start ? other.start : one.start;
     if (storages_.input_bytes_change(first, first, last)) {
-      return "the input of one is written to before the other starts";
+      return "the input of one reduction is written to before the other reduction starts";
     }
     return "";
   }
@@ -331,7 +334,7 @@ Result<PassResult> dedup_unshards(Graph& graph, const DedupUnshardsOptions& opti
   if (stays > 0) {
     result.remark(graph, "peak-bound",
                   std::to_string(stays) + (stays == 1 ? " gather is" : " gathers are") +
-                      " not merged, as the ideal peak would grow beyond max-growth");
+                      " not merged, because the ideal peak would grow beyond max-growth");
   }
   if (options.reductions == ReductionPolicy::kMerge) {
     context.facts.forget();

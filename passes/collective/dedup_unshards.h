@@ -39,41 +39,45 @@ struct DedupUnshardsOptions {
           "Largest growth of the graph's ideal peak, as a fraction of it. Parameters that would stay gathered across "
           "the peak are regathered. Negative: no limit. Not with compat=titan.");
     field("reductions", self.reductions,
-          "keep: sums of two reductions are unchanged; merge: the sum becomes one reduction of the summed inputs. "
+          "keep: sums of two reductions are unchanged; merge: each sum becomes one reduction of the summed inputs. "
           "This reorders sums, which needs --numerics reorders-reductions.");
     field("compat", self.compat,
-          "fxopt: reuse within a phase; titan: reuse across phases, as torchtitan's deduplicate_fsdp_unshard_chains "
+          "fxopt: reuse gathers within a phase; titan: reuse gathers across phases, as torchtitan's "
+          "deduplicate_fsdp_unshard_chains "
           "does, so that backward does not regather.");
   }
 };
 
-// Reuses a gathered parameter instead of gathering it again, with the casts and views up to the
-// full parameter.
+// Reuses a gathered parameter instead of gathering it again. The casts and views up to the full
+// parameter are reused too.
 //
 //   %a = all_gather_into_tensor(%p, 8, "dp")
 //   %w = wait_tensor(%a)
 //   %b = all_gather_into_tensor(%p, 8, "dp")   =>   consumers of %v read %w
 //   %v = wait_tensor(%b)
 //
-// Merged gathers are equal call by call (cse.h); a common parameter does not suffice. A remark
-// gives each reason against a merge. If the full parameter must not stay live across the peak, the
-// first gather on each side of the peak stays.
+// Two gathers are merged only if they are equal call by call (cse.h). Two gathers of the same
+// parameter are not always equal. A remark gives the reason if equal nodes are not merged. If a
+// full parameter that stays live across the peak would exceed max-growth, the first gather on each
+// side of the peak stays.
 //
 // With reductions=merge:
 //
 //   add(wait(reduce_scatter(%x)), wait(reduce_scatter(%y)))
 //     =>  wait(reduce_scatter(add(%x, %y)))
 //
-// Both reductions have the same kind, group, reduction (sum; avg for floating types), sizes, phase,
-// tag and stream, and their results have no other consumers. As many sums are merged as the limit
-// of the peak allows; at most 32 trials choose them.
+// The two reductions have the same kind, group, reduction, sizes, phase, tag and stream. The
+// reduction is a sum, or an average (avg) of floating-point values. The results of the two
+// reductions have no other consumers. The pass merges as many sums as the limit of the peak allows,
+// and chooses these sums with at most 32 trials.
 //
-// The peak is that of the file's rank: if the ranks' graphs differ, `fxopt ranks` checks whether
-// the results still fit together.
+// The limit applies to the peak of the file's rank. If the graphs of the ranks differ, `fxopt
+// ranks` checks whether their results still fit together.
 //
-// Counters: merged (nodes), merged-reductions. Notes: cross-phase. Warnings: peak-bound (gathers
-// kept for the peak), not-merged (reductions that are unchanged). O((nodes + edges) * rounds)
-// expected, with one round for each time that the peak is above the limit.
+// Counters: merged (nodes), merged-reductions. Notes: cross-phase. Graph remarks: peak-bound
+// (gathers that are kept for the peak), not-merged (sums of two reductions that are unchanged).
+// Warnings: may-differentiate. Expected complexity: O((nodes + edges) * rounds), with one round for
+// each time that the peak is above the limit.
 Result<PassResult> dedup_unshards(Graph& graph, const DedupUnshardsOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -144,7 +144,8 @@ class Planner {
         return {"unlisted-group", "the group of %" + name(one->start) + " is not in the table of process groups"};
       }
       if (one->ranks != static_cast<int64_t>(one->listed->ranks.size())) {
-        return {"ranks", "%" + name(one->start) + " gives another number of ranks than its group has"};
+        return {"ranks",
+                "the number of ranks of %" + name(one->start) + " differs from the number of ranks of its group"};
       }
     }
     for (const Collective* one : {&inner, &outer}) {
@@ -180,7 +181,7 @@ class Planner {
     }
     if (shown->dtype != dtype || !(shown->offset == offset) || !(shown->num_elements() == count) ||
         !is_row_major(*shown) || shown->conjugate || shown->negative) {
-      return {"order", "the views between show the first result in another order, or not all of it"};
+      return {"order", "the views between the gathers reorder the first result, or leave out a part of it"};
     }
     return is_divisible(inner, outer);
   }
@@ -192,7 +193,8 @@ class Planner {
     if (!is_known) return {"symbolic-sizes", "its sizes depend on symbols"};
     if (outer.input_bytes == 0) return {"empty", "it is empty"};
     const bool is_whole = !dims.empty() && dims[0].value % inner.ranks == 0;
-    if (!is_whole) return {"rows", "the input of the last gather does not have a whole number of rows from each rank"};
+    if (!is_whole)
+      return {"rows", "the part of each rank in the input of the last gather is not a whole number of rows"};
     return {};
   }
 
@@ -236,7 +238,7 @@ class Planner {
       std::optional<RankOrder> both =
           ranks_of_both(graph_.module(), fusion.ranks, collectives_[fusion.members[i]].listed->ranks);
       if (!both.has_value())
-        return {"no-product", "the ranks of the groups do not form one group, as far as the meshes show"};
+        return {"no-product", "the meshes do not show that the ranks of the groups form one group"};
       fusion.ranks = std::move(both->ranks);
       fusion.mesh = i == 1 || fusion.mesh == both->mesh ? both->mesh : nullptr;
     }
@@ -278,8 +280,8 @@ class Planner {
       one = std::max(one, *whole);
     }
     if (one <= apart) return {};
-    return {"dearer",
-            "one gather takes " + microseconds(one) + ", the gathers it replaces take " + microseconds(apart)};
+    return {"dearer", "the fused gather would take " + microseconds(one) + ", but the gathers it replaces take " +
+                          microseconds(apart)};
   }
   // The groups of all ranks of the mesh; without a mesh, the file's group alone.
   static std::vector<std::vector<int64_t>> alike(const Fusion& fusion, const std::vector<int64_t>& ranks) {
@@ -315,8 +317,9 @@ class Planner {
                          " not fused, first %" + name(collectives_[place].start) + ": " + obstacle.text);
     }
     if (has_unknown_cost_ && !fusions_.empty()) {
-      result_.warn(graph_, "cost-unknown",
-                   "gather times are unknown: gathers are fused without comparing costs (--device names a machine)");
+      result_.warn(
+          graph_, "cost-unknown",
+          "gathers are fused without comparing costs, because the times of gathers are unknown (set --device)");
     }
   }
 
@@ -486,7 +489,7 @@ void say_groups(const Graph& graph, const std::vector<Fusion>& fusions, PassResu
     }
     if (fusion.mesh == nullptr) {
       result.warn(graph, "ranks-assumed",
-                  "the file lists no mesh of these groups: group " + uid + " of the ranks " +
+                  "the file lists no mesh of these groups. Group " + uid + " of the ranks " +
                       format_numbers(group.ranks) +
                       " gathers in the same order only if ranks are numbered along a mesh's rows");
     }

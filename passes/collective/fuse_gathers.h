@@ -25,43 +25,59 @@ struct FuseGathersOptions {
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("gate", self.gate,
-          "cost: fuse unless the device's links, or measured runs, show that the one gather takes longer than the "
+          "cost: fuse unless the device's links, or measured runs, show that the fused gather takes longer than the "
           "gathers it replaces; none: fuse wherever the result is the same.");
-    field("create-groups", self.create_groups,
-          "Add a process group if the file lists none with these ranks in this order, on meshes that the file lists. "
-          "Every rank must run the same pipeline, and create the group before the step.");
+    field(
+        "create-groups", self.create_groups,
+        "Add a process group if no listed group has the needed ranks in the needed order. The file must list a mesh of "
+        "these ranks. "
+        "Every rank must run the same pipeline, and create the group before the step.");
   }
 };
 
-// Fuses nested all-gathers into one, over the group of all their ranks.
+// Fuses nested all-gathers into one all-gather, over the group of all their ranks.
 //
 //   %a = all_gather_into_tensor(%x, 16, "dp")
 //   %v = wait_tensor(%a)                            %b = all_gather_into_tensor(%x, 128, "dp_tp")
 //   %b = all_gather_into_tensor(%v, 8, "tp")   =>   %w = wait_tensor(%b)
 //   %w = wait_tensor(%b)
 //
-// Order   The first gather's ranks vary fastest. On a mesh [dp, tp], dp before tp needs a group
-//         whose ranks run down the columns, tp before dp one whose ranks run along the rows
-//         (ir/alias/rank_order.h). Groups are identified by their ordered ranks, never by name.
-// Legal   The views between two gathers show the whole first result in its own order: ATen's rules
-//         compose them to a row-major tensor (ir/alias/view_geometry.h). A chain ends at a reshape
-//         that copies; at any other consumer of the first result, its wait or the views; at a write
-//         to the gather's input; at another phase or tag; and at a control dependency or an event
-//         on any of these nodes.
-// Place   At the first gather, if no call with unknown effects and no other collective is between,
-//         and no device's ideal peak grows; else at the last gather. The order of all calls is the
-//         same either way, so ranks with unlike peaks agree.
-// Cost    All ranks of a mesh decide alike, though their groups may be spread over nodes in
-//         different ways. The slowest fused gather on the mesh must not take longer than the
-//         fastest of the gathers it replaces, summed over the chain.
+// Order   The ranks of the first gather vary fastest. On a mesh [dp, tp], gathering over dp before
+//         tp needs a group whose ranks run down the columns. Gathering over tp before dp needs a
+//         group whose ranks run along the rows (ir/alias/rank_order.h). Groups are identified by
+//         their ordered ranks, never by name.
+// Legal   The views between two gathers show the whole result of the first gather, in unchanged
+//         order. ATen's rules compose these views to a row-major tensor (ir/alias/view_geometry.h).
+//         A chain of gathers ends at
+//         - a reshape that copies,
+//         - another consumer of the first result, of its wait or of the views,
+//         - a write to the gather's input,
+//         - a node with another phase or tag, or
+//         - a control dependency or an event on any of these nodes.
+// Place   The fused gather is placed at the first gather if two conditions hold. First, the calls
+//         in between include no other collective and no call with unknown effects. Second, the
+//         ideal peak does not grow on any device. Otherwise the fused gather is placed at the last
+//         gather. The order of collectives is the same for both places, so ranks with different
+//         peaks agree.
+// Cost    All ranks of a mesh must decide in the same way, even if their groups are spread over
+//         machines in different ways. For each gather of the chain, the pass takes the shortest
+//         time of this gather on the mesh, and adds these times up. The slowest fused gather on the
+//         mesh must not take longer than this sum.
 //
-// Each chain is fused as far as groups and the gate allow, longest run first.
+// The pass fuses each chain as far as groups and the gate allow. It tries the longest run of
+// gathers first.
 //
-// Counters: fused (gathers that were erased), groups (created). A remark on every nested gather
-// that is not fused gives the reason. Graph remark: left-out. Warnings: may-differentiate,
-// groups-created, ranks-assumed (the order is right only if ranks are numbered along a mesh that
-// the file does not list), cost-unknown. O(nodes + edges + ranks of the gathers), and at most three
-// measurements of the peak.
+// Counters: fused (gathers that were erased), groups (created). Every nested gather that is not
+// fused gets a remark with the reason. Graph remark: left-out.
+//
+// Warnings:
+// - may-differentiate
+// - groups-created
+// - ranks-assumed: the order is correct only if ranks are numbered along a mesh, but the file does
+//   not list the mesh
+// - cost-unknown
+//
+// Complexity: O(nodes + edges + ranks of the gathers), and at most three measurements of the peak.
 Result<PassResult> fuse_gathers(Graph& graph, const FuseGathersOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -4,9 +4,9 @@
 
 namespace fxopt {
 
-// Why a pass leaves a collective as it is.
+// The reason why a pass leaves a collective unchanged.
 struct Obstacle {
-  std::string code;  // stable, as in "other-phase"; empty: no obstacle
+  std::string code;  // stable, such as "other-phase"; empty if no obstacle exists
   std::string text;
 };
 

@@ -8,18 +8,19 @@
 
 namespace fxopt {
 
-// All save and recompute decisions of a module: tags, and marks of a first partition
-// (ir/step/marks.h), on nodes or in the ledger of erased nodes. A copied tag
-// (TagSource::is_copied) counts for its original node only.
+// All save and recompute decisions of a module. A decision is a tag or a mark of a first partition
+// (ir/step/marks.h). A decision is stored on a node or in the ledger of erased nodes. A copied tag
+// (TagSource::is_copied) is included only for its original node.
 struct Decisions {
-  std::vector<uint64_t> tags;      // by uid of the node, sorted
-  std::vector<std::string> marks;  // by name of the value in the first partition, sorted
+  std::vector<uint64_t> tags;      // the uids of the tagged nodes, sorted
+  std::vector<std::string> marks;  // the names of the marked values in the first partition, sorted
 };
 // O(nodes + decisions log decisions).
 Decisions find_decisions(const Module& module);
 
-// Describes the first decision that is missing from `after`, or in it twice. Empty if every pass
-// kept each earlier decision exactly once; passes may add decisions. O(decisions).
+// Describes the first decision that is missing from `after`, or that is in `after` twice. Returns
+// "" if `after` has every decision of `before` exactly once. Passes may add decisions.
+// O(decisions).
 std::string broken_decision(const Decisions& before, const Decisions& after);
 
 }  // namespace fxopt

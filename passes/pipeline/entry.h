@@ -11,13 +11,14 @@
 #include "passes/pipeline/registry.h"
 
 // Turns a pass function into a row of the registry. entry<fn>(...) deduces the subject (graph or
-// module) and the options struct from the signature `Result<PassResult> fn(Graph&, const Options&,
-// PassContext&)`, or the same with `Module&`. It reads names, types, defaults and help from
-// Options::visit.
+// module) and the options struct from the signature of fn. The signature is `Result<PassResult>
+// fn(Graph&, const Options&, PassContext&)`, or the same with `Module&`. Options::visit gives the
+// names, types, defaults and help texts of the options.
 
 namespace fxopt {
 
-// Errors of binding. `names` and `choices` are the candidates for suggestions.
+// These functions return the errors for options that cannot be bound. `names` and `choices` are the
+// candidates for suggestions.
 Error unknown_option_error(std::string_view pass, std::string_view option, const std::vector<std::string_view>& names);
 Error bad_option_error(std::string_view pass, std::string_view option, std::string_view value, std::string_view hint,
                        const std::vector<std::string_view>& choices);
@@ -60,7 +61,8 @@ Status set_option(std::string_view pass, Options& options, std::string_view opti
   return ok_status();
 }
 
-// The options that differ from their defaults, as a pipeline writes them, in order of declaration.
+// Returns the options that differ from their defaults, written as in a pipeline and in order of
+// declaration.
 template <class Options>
 OptionTexts option_texts(const Options& options) {
   OptionTexts texts;
@@ -81,12 +83,12 @@ struct PassSignature<Result<PassResult> (*)(GraphOrModule&, const OptionsType&, 
   using Options = OptionsType;
 };
 template <class GraphOrModule, class OptionsType>
-struct PassSignature<Result<PassResult> (*)(GraphOrModule&, const OptionsType&)> {  // no context
+struct PassSignature<Result<PassResult> (*)(GraphOrModule&, const OptionsType&)> {  // a pass without a context
   using Subject = GraphOrModule;
   using Options = OptionsType;
 };
 
-// A row of the registry. `rules`: see PassInfo.
+// Makes a row of the registry. PassInfo describes `rules`.
 template <auto Function>
 PassInfo entry(std::string_view name, Numerics numerics, std::string_view summary, PassRules rules = {}) {
   using Subject = typename PassSignature<decltype(Function)>::Subject;

@@ -13,8 +13,9 @@
 #include "ir/graph/types.h"
 #include "passes/pass/options.h"
 
-// How each option type is parsed and printed. parse() accepts the output of print(), which is the
-// only spelling in a canonical pipeline. An enumeration or list of one also has `choices`.
+// Defines how each option type is parsed and printed. parse() accepts the output of print(). A
+// canonical pipeline contains only the spelling that print() returns. An enumeration, or a list of
+// an enumeration, also has `choices`.
 
 namespace fxopt {
 
@@ -83,7 +84,7 @@ struct OptionType<std::string> {
 
 template <>
 struct OptionType<NodePattern> {
-  static constexpr std::string_view kName = "pattern", kHint = "write an op, or module::op, each with '*' if need be";
+  static constexpr std::string_view kName = "pattern", kHint = "write an op or module::op, where '*' matches any text";
   static std::string print(const NodePattern& value) { return value.text(); }
   static std::optional<NodePattern> parse(std::string_view text) { return NodePattern::parse(text); }
 };
@@ -100,7 +101,8 @@ struct OptionType<E> {
     }
     return std::string(name_of(value));
   }
-  // Also accepts earlier spellings of an enumeration, kOld, which are not among the choices.
+  // Also accepts the earlier spellings of an enumeration (kOld). The earlier spellings are not
+  // among the choices.
   static std::optional<E> parse(std::string_view text) {
     if constexpr (requires { EnumNames<E>::kOld; }) {
       for (const EnumName<E>& entry : EnumNames<E>::kOld) {
@@ -111,7 +113,8 @@ struct OptionType<E> {
   }
 };
 
-// The parts between the commas of an option, without surrounding blanks and empty parts.
+// Returns the parts between the commas of an option value. Removes surrounding blanks and empty
+// parts.
 std::vector<std::string_view> option_parts(std::string_view text);
 
 template <class T>
@@ -125,7 +128,7 @@ struct OptionItems<std::vector<T>> {
   static constexpr bool kIsList = true;
 };
 
-// The choices of an enumeration, or of a list of one.
+// Returns the choices of an enumeration, or of a list of an enumeration.
 template <class T>
 std::vector<std::string_view> option_choices() {
   using Item = typename OptionItems<T>::Item;
@@ -152,8 +155,8 @@ std::string print_option(const T& field) {
   }
 }
 
-// Nothing if the text is not a value; `bad` is then the invalid part. A list of choices is a set:
-// without repeats, in the order of the enumeration.
+// If the text is not a valid value, returns nothing and sets `bad` to the invalid part. A list of
+// choices is a set without repeats, in the order of the enumeration.
 template <class T>
 std::optional<T> parse_option(std::string_view text, std::string_view& bad) {
   if constexpr (OptionItems<T>::kIsList) {

@@ -16,8 +16,8 @@ namespace {
 
 class Collector {
  public:
-  Collector(const Module& before, const Module& after, const std::vector<RewriteRule>& laws)
-      : before_(before), after_(after), rewrites_(laws) {}
+  Collector(const Module& before, const Module& after, const std::vector<RewriteRule>& rules)
+      : before_(before), after_(after), rewrites_(rules) {}
 
   std::vector<Claim> run() {
     for (const GraphId id : after_.graphs()) {
@@ -32,8 +32,8 @@ class Collector {
       for (const Graph* each : {other, &graph}) {
         if (each == nullptr) continue;
         for (const NodeId node : each->nodes()) {
-          const std::optional<RewriteRule> law = is_of_bucket(*each, node) ? std::nullopt : bucket_rule(*each, node);
-          if (law.has_value() && bucketed.count(*law) > 0) claim((*each)[node].uid, *law);
+          const std::optional<RewriteRule> rule = is_of_bucket(*each, node) ? std::nullopt : bucket_rule(*each, node);
+          if (rule.has_value() && bucketed.count(*rule) > 0) claim((*each)[node].uid, *rule);
         }
       }
     }
@@ -70,25 +70,25 @@ class Collector {
           claim(origin.uid, RewriteRule::kAddedReductions);
         } else if (pass == "bucket") {
           // BEFORE does not contain nodes made by an earlier pass, such as a recomputed copy.
-          const std::optional<RewriteRule> law =
+          const std::optional<RewriteRule> rule =
               old != by_uid.end() ? bucket_rule(*other, old->second) : rule_of_slice(graph, node);
-          if (!law.has_value()) continue;
-          if (hands_out(graph, node)) claim(graph[node].uid, *law);
-          claim(origin.uid, *law);
+          if (!rule.has_value()) continue;
+          if (hands_out(graph, node)) claim(graph[node].uid, *rule);
+          claim(origin.uid, *rule);
         }
       }
     }
   }
   // The rules of all buckets in the graph.
   static std::set<RewriteRule> laws_of_buckets(const Graph& graph) {
-    std::set<RewriteRule> laws;
+    std::set<RewriteRule> rules;
     for (const NodeId node : graph.nodes()) {
       const bool is_call =
           graph[node].is_call() && graph.op(node).has(Effect::kCollective) && is_of_bucket(graph, node);
-      if (const std::optional<RewriteRule> law = is_call ? bucket_rule(graph, node) : std::nullopt; law.has_value())
-        laws.insert(*law);
+      if (const std::optional<RewriteRule> rule = is_call ? bucket_rule(graph, node) : std::nullopt; rule.has_value())
+        rules.insert(*rule);
     }
-    return laws;
+    return rules;
   }
   static std::vector<NodeId> nodes_of(const Graph& graph) {
     return std::vector<NodeId>(graph.nodes().begin(), graph.nodes().end());
@@ -151,10 +151,10 @@ class Collector {
     }
   }
 
-  void claim(uint64_t uid, RewriteRule law) {
-    if (std::find(rewrites_.begin(), rewrites_.end(), law) == rewrites_.end() || !known_.emplace(uid, law).second)
+  void claim(uint64_t uid, RewriteRule rule) {
+    if (std::find(rewrites_.begin(), rewrites_.end(), rule) == rewrites_.end() || !known_.emplace(uid, rule).second)
       return;
-    claims_.push_back({name_, uid, law});
+    claims_.push_back({name_, uid, rule});
   }
 
   const Module& before_;
@@ -167,16 +167,19 @@ class Collector {
 
 }  // namespace
 
-std::vector<Claim> claims_by_origins(const Module& before, const Module& after, const std::vector<RewriteRule>& laws) {
-  return laws.empty() ? std::vector<Claim>() : Collector(before, after, laws).run();
+std::vector<Claim> claims_by_origins(const Module& before, const Module& after, const std::vector<RewriteRule>& rules) {
+  return rules.empty() ? std::vector<Claim>() : Collector(before, after, rules).run();
 }
 
-bool may_follow_from(const Graph& graph, NodeId call, const std::vector<RewriteRule>& laws) {
-  const auto is_allowed = [&laws](RewriteRule law) { return std::find(laws.begin(), laws.end(), law) != laws.end(); };
+bool may_follow_from(const Graph& graph, NodeId call, const std::vector<RewriteRule>& rules) {
+  const auto is_allowed = [&rules](RewriteRule rule) {
+    return std::find(rules.begin(), rules.end(), rule) != rules.end();
+  };
   const auto is_of_law = [&](NodeId node) {
     const bool moves =
         graph[node].is_call() && (graph.op(node).has(Effect::kCollective) || graph.op(node).has(Effect::kWaits));
-    return moves && std::any_of(laws.begin(), laws.end(), [](RewriteRule law) { return law != RewriteRule::kPart; });
+    return moves &&
+           std::any_of(rules.begin(), rules.end(), [](RewriteRule rule) { return rule != RewriteRule::kPart; });
   };
   if (const NodeExtra* extra = graph.extra(call)) {
     for (const Origin& origin : extra->origins) {

@@ -26,14 +26,14 @@ std::string source_of(const Graph& graph, NodeId node) {
 std::string_view change_text(ModuleProof::Change change) {
   switch (change) {
     case ModuleProof::Change::kAdded:
-      return "the first call that the input graph does not compute; no node there has this uid";
+      return "the first call that the input graph does not compute. The input graph has no node with this uid";
     case ModuleProof::Change::kArguments:
-      return "the first call that the input graph does not compute; its node of this uid has other arguments, "
-             "constants or sizes";
+      return "the first call that the input graph does not compute. The input graph's node with this uid has other "
+             "arguments, constants or sizes";
     case ModuleProof::Change::kData:
-      return "the first call that the input graph does not compute; its node of this uid is the same call, but reads "
-             "other data: its operands were computed or written differently, or it comes before or after another "
-             "write, draw or effect";
+      return "the first call that the input graph does not compute. The input graph's node with this uid is the same "
+             "call, but reads other data: its operands were computed or written differently, or it comes before or "
+             "after another write, draw or effect";
   }
   return "";
 }
@@ -48,7 +48,7 @@ Error proof_error(const Module& judged, const ModuleProof& proof) {
   error.message = is_undecided ? "not proved to compute the same: " + proof.missing : "results differ";
   if (!proof.differences.empty()) {
     const ProofDifference& first = proof.differences.front();
-    error.message += is_undecided ? "; it may differ in " : ": ";
+    error.message += is_undecided ? "; the output graph may differ in " : ": ";
     error.message += first.what;
     if (first.graph.is_valid()) error.where.graph = after.text(first.graph);
     if (first.graph.is_valid() && first.node.is_valid()) {
@@ -66,7 +66,7 @@ Error proof_error(const Module& judged, const ModuleProof& proof) {
   }
   if (!proof.first_new.is_valid() && is_undecided) return error;
   if (!proof.first_new.is_valid()) {
-    error.hint = "every call also occurs in the input graph: outputs, writes or effects were exchanged or left out";
+    error.hint = "the input graph has every call, but outputs, writes or effects were exchanged or removed";
     return error;
   }
   const Graph& graph = after.graph(after.find_graph(proof.graph));

@@ -6,8 +6,9 @@
 
 namespace fxopt {
 
-// The error for a failed proof: kNotEquivalent or kNotProved, with the first difference, the number
-// of others, and the first new call. `judged` is the module after.
+// Returns the error for a failed proof: kNotEquivalent or kNotProved. The error names the first
+// difference, the number of other differences, and the first new call. `judged` is the output
+// module.
 Error proof_error(const Module& judged, const ModuleProof& proof);
 
 }  // namespace fxopt

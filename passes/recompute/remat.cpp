@@ -272,7 +272,7 @@ void remark_without_backward(const Graph& graph, PassResult& result) {
   if (tagged == 0) return;
   result.remark(graph, first, kNoBackward,
                 std::to_string(tagged) + (tagged == 1 ? " recompute tag is" : " recompute tags are") +
-                    " without effect: no node of this graph is backward, neither marked nor inferred");
+                    " without effect: no node of this graph is marked backward or inferred to be backward");
 }
 
 // The collectives of each group in the order of their first run, without erased ones. A copy counts
@@ -319,8 +319,8 @@ IdMap<NodeId, bool> find_held(const Graph& graph, const IdMap<NodeId, NodeId>& o
       if (!is_unread.get(node)) continue;
       held[node] = true;
       result.remark(graph, node, "kept-in-order",
-                    "also stays in forward, unused: without it, the collectives of its group would run in another "
-                    "order");
+                    "the unused original stays in forward, because the collectives of its group would otherwise run in "
+                    "another order");
     }
   }
   return held;

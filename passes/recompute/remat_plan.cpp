@@ -57,12 +57,12 @@ class Planner {
     }
     for (const NodeId node : read_for_shape_) {
       if (!plan_.recomputed[node])
-        block_once(node, TagRule::kShape, "read-for-shape", "saved: backward reads its shape alone");
+        block_once(node, TagRule::kShape, "read-for-shape", "saved: backward reads only its shape");
     }
     if (compat_ == Compat::kTorch && plan_.regions.size() > 1 && on_error_ == OnError::kStop) {
       Error error{ErrorCode::kUnsupportedGraph,
                   std::to_string(plan_.regions.size()) +
-                      " disjoint backward regions need recomputation, and compat=torch allows one",
+                      " disjoint backward regions need recomputation, but compat=torch allows only one",
                   "run remat without compat=torch, which handles any number",
                   {}};
       return error;
@@ -255,7 +255,7 @@ class Planner {
       const bool follows = !under.is_valid() || is_pure_view(input) || decisions_.of[input].recompute;
       can = can && follows && reloads_.to_hoist(offloaded, consumer).has_value();
     });
-    if (!can) block_once(node, TagRule::kOffload, "offloaded", "saved: its operand is offloaded by then");
+    if (!can) block_once(node, TagRule::kOffload, "offloaded", "saved: its operand is already offloaded in backward");
     return can;
   }
 
@@ -316,7 +316,7 @@ class Planner {
     const TagRule rule = facts_.repeats.obstacle(node, consumer);
     if (rule == TagRule::kNone) return {};
     if (rule == TagRule::kReturned) {
-      return {rule, "returned-alias", "the caller gets its memory, and a view of it made by backward"};
+      return {rule, "returned-alias", "the caller gets its memory, and a view of this memory that backward computes"};
     }
     return {rule, "mutated",
             facts_.repeats.is_written_later(node) ? "its result is written in place, and a copy would miss the write"

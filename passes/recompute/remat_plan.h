@@ -6,11 +6,12 @@
 #include "ir/step/tag_rules.h"
 #include "passes/recompute/remat.h"
 
-// The plan of remat, made on the unchanged graph.
+// The plan of remat. The plan is made on the unchanged graph.
 
 namespace fxopt {
 
-// The needs of one backward node: reloads to move before it, then copies to make, in forward order.
+// The changes for one backward node: the reloads to move before it, and then the copies to make, in
+// the order of forward.
 struct RematStep {
   NodeId consumer;
   std::vector<NodeId> hoisted;
@@ -18,15 +19,15 @@ struct RematStep {
 };
 
 struct RematRegion {
-  std::vector<NodeId> nodes;     // all of it, in schedule order
-  std::vector<RematStep> steps;  // every node of the region that reads a copy
+  std::vector<NodeId> nodes;     // in schedule order, without RematPlan::sizes
+  std::vector<RematStep> steps;  // one step for each node of the region that reads a copy
 };
 
 struct RematPlan {
   std::vector<RematRegion> regions;
-  IdMap<NodeId, bool> recomputed;  // original -> some region copies it
-  IdMap<NodeId, TagRule> blocked;  // recompute wanted, but prevented by this rule
-  IdMap<NodeId, bool> excluded;    // backward nodes of excluded modules
+  IdMap<NodeId, bool> recomputed;  // by original: whether some region copies it
+  IdMap<NodeId, TagRule> blocked;  // the rule that prevents a requested recompute
+  IdMap<NodeId, bool> excluded;    // whether the node is backward and in an excluded module
   // Backward calls that read only the size of a value to be recomputed. They run in forward
   // instead.
   std::vector<NodeId> sizes;
@@ -36,13 +37,13 @@ struct RematPlan {
 
 struct RematFacts;
 
-// Plans every backward region. Backward nodes of the modules in `exclude` cause no copies. Errors:
-// kTagUnrepeatable, kUnsupportedGraph (compat=torch, several regions). O(nodes + edges + copies log
-// copies).
+// Plans every backward region. Backward nodes of the modules in `exclude` get no copies. Errors:
+// kTagUnrepeatable, and kUnsupportedGraph (compat=torch, several regions). O(nodes + edges + copies
+// log copies).
 Result<RematPlan> plan_remat(const Graph& graph, const RematFacts& facts, const RematOptions& options);
 
-// The same plan, without errors: a value that cannot be repeated is blocked by the rule
-// unrepeatable.
+// Makes the same plan as plan_remat(), but never fails. A value that cannot be repeated is blocked
+// by the rule `unrepeatable`.
 RematPlan forecast_remat(const Graph& graph, const RematFacts& facts, const RematOptions& options);
 
 }  // namespace fxopt

@@ -5,34 +5,40 @@
 
 #include "ir/graph/module.h"
 
-// Edits that make a graph smaller and keep it well formed. They may change the computation: the
-// caller checks after each edit whether the graph still fails.
+// Edits that make a graph smaller and keep it well formed. An edit may change the computation.
+// After each edit, the caller checks whether the graph still fails.
 
 namespace fxopt {
 
-// The replacement for a removed node in its users.
+// The value that users of a removed node read instead.
 enum class StandIn : uint8_t {
-  kInput,        // its nearest ancestor, else a placeholder, with the same metadata; else as kPlaceholder
-  kPlaceholder,  // the node itself, which becomes a placeholder with its name, value and phase
-  kNothing,      // no replacement: users are removed, and output leaves that refer to one
+  // The nearest ancestor of the node with the same metadata. If no ancestor has the same metadata,
+  // a placeholder with the same metadata. If no placeholder has this metadata, the replacement is
+  // the same as for kPlaceholder.
+  kInput,
+  // A placeholder with the name, value and phase of the node.
+  kPlaceholder,
+  // No replacement. The users of the node are removed. Output leaves that refer to a removed node
+  // are removed as well.
+  kNothing,
 };
 
-// Whether to remove nodes that lose their last user. Only nodes without effects are removed: an
+// Whether to remove nodes that lose their last user. Only nodes without effects are removed, as an
 // effect may cause the failure.
 enum class Sweep : uint8_t { kUnread, kNone };
 
-// Removes nodes of `graph`, given in schedule order, without the output. With kPlaceholder a
-// placeholder with users stays. Updates records that count inputs and outputs (output specs,
-// aliases, subclass layouts, bindings of invocations), and rewires control dependencies. True if
-// something changed. O(nodes + edges).
+// Removes `nodes` from `graph`. `nodes` are in schedule order and do not contain the output. With
+// kPlaceholder, a placeholder that has users stays. Updates the records that count inputs and
+// outputs: output specs, aliases, subclass layouts, and bindings of invocations. Rewires control
+// dependencies. Returns true if something changed. O(nodes + edges).
 bool remove_nodes(Graph& graph, const std::vector<NodeId>& nodes, StandIn stand_in, Sweep sweep);
 
-// Removes the output leaves marked in `gone` (in the order of output_leaves()), and lists that
-// become empty. True if something changed. O(nodes + edges).
+// Removes the output leaves that are marked in `gone`, which is in the order of output_leaves().
+// Also removes lists that become empty. Returns true if something changed. O(nodes + edges).
 bool remove_outputs(Graph& graph, const std::vector<bool>& gone, Sweep sweep);
 
-// Makes the output return `input`, an input of `returned`, instead of `returned`. True if something
-// changed. O(nodes + edges).
+// Makes the output return `input` instead of `returned`. `input` is an input of `returned`. Returns
+// true if something changed. O(nodes + edges).
 bool return_input(Graph& graph, NodeId returned, NodeId input, Sweep sweep);
 
 }  // namespace fxopt

@@ -11,7 +11,7 @@
 
 namespace fxopt {
 
-// A failing case: a graph as text, and the failing pipeline, if any.
+// A failing case: a graph as text and, optionally, the failing pipeline.
 struct ReduceCase {
   std::string graph;
   std::optional<std::string> passes;
@@ -19,39 +19,43 @@ struct ReduceCase {
 
 // The checker's answer for a case.
 enum class Interest : uint8_t {
-  kInteresting,    // it fails in the expected way
-  kUninteresting,  // it does not
-  kStop,           // not checked: ends the search with the smallest case so far
+  kInteresting,    // the case fails in the expected way
+  kUninteresting,  // the case does not fail in the expected way
+  // The case was not checked. The search ends with the smallest case so far.
+  kStop,
 };
 using Judge = std::function<Interest(const ReduceCase&)>;
 
 struct ReduceReport {
-  size_t nodes = 0;         // nodes of the smallest case so far, over all graphs
-  size_t judged = 0;        // cases given to the checker
-  size_t repeated = 0;      // repeated cases, answered from memory
-  size_t invalid = 0;       // edits whose result broke an invariant: not checked
-  bool is_complete = true;  // false: the checker ended the search
+  size_t nodes = 0;         // number of nodes of the smallest case so far, over all graphs
+  size_t judged = 0;        // number of cases that were checked
+  size_t repeated = 0;      // repeated cases, which get the earlier answer
+  size_t invalid = 0;       // number of edits whose result broke an invariant and was not checked
+  bool is_complete = true;  // false if the checker ended the search
 };
 
 struct ReduceOptions {
-  // Called before each case is checked, with the kind of thing being removed ("outputs") and the
-  // progress.
+  // Called before each case is checked. The arguments are the kind of item that is being removed
+  // ("outputs") and the progress.
   std::function<void(std::string_view, const ReduceReport&)> observer;
 };
 
-// Makes an interesting case as small as possible while it stays interesting, by delta debugging.
-// Repeats these steps, the largest pieces first, until nothing can be removed:
+// Reduces an interesting case by delta debugging, and keeps the case interesting. Repeats the
+// removal of the following items until no item can be removed. Removes the largest pieces first.
 //
 //   passes and their options; outputs; modules, outer ones first; runs of nodes, then single nodes;
-//   the last steps before the outputs; named records; metadata of nodes and the module
+//   the last calls before the outputs; named records; metadata of nodes and the module
 //
-// Sizes, dtypes and names of nodes stay. Every checked case passes the verifier, and none is
-// checked twice. The result is deterministic for the same case and answers.
+// The sizes, dtypes and names of nodes are not changed. Only cases that pass the verifier are
+// checked, and no case is checked twice. The result is deterministic: the same case and the same
+// answers give the same result.
 //
-// `smallest` must be interesting and valid (text that parses and passes the verifier, a pipeline
-// that parses). It is replaced by the result. Errors: those of parse_text() and parse_pipeline().
-// Checks O(k log n) cases for a result of k out of n nodes if the checker ignores the other nodes,
-// O(n) per round at worst. Each case costs O(nodes + edges) besides the checker.
+// `smallest` must be interesting and valid. Its text must parse and pass the verifier, and its
+// pipeline must parse. The result replaces `smallest`. Errors: those of parse_text() and
+// parse_pipeline().
+//
+// Complexity: if the checker depends on only k of n nodes, O(k log n) cases are checked. The worst
+// case is O(n) cases per round. Each case costs O(nodes + edges), plus the checker.
 Result<ReduceReport> reduce_case(ReduceCase& smallest, const Judge& judge, const ReduceOptions& options = {});
 
 }  // namespace fxopt

@@ -48,15 +48,16 @@ struct FsdpGathersOptions {
   Status check() const;
 };
 
-// Tags the FSDP all-gathers of forward: those that gather only parameters, by recorded or inferred
-// roles. Also tags the casts and views before them and the calls after them that `through` reaches.
-// With `save`, the values that own the memory of the last gathered values are tagged. An existing
-// MUST_SAVE stays, with a remark; other tags are replaced.
+// Tags the FSDP all-gathers of forward. An all-gather belongs to FSDP if it gathers only
+// parameters, by recorded or inferred roles. Also tags the casts and views before an FSDP gather,
+// and the calls after the gather that `through` reaches. With policy=save, the pass tags only the
+// nodes that own the memory of the last gathered values. An existing MUST_SAVE stays, with a
+// remark. Other tags are replaced.
 //
-// Counters: tagged-recompute, tagged-save. Notes: gathers (found). Warnings: no-gathers. Remarks:
-// kept-tag. Phases are inferred if the graph marks none. The rule and its reach follow
-// autoparallel's force_recompute_fsdp_all_gather and torchtitan's reshard-after-forward. O(nodes +
-// edges).
+// Counters: tagged-recompute, tagged-save. Notes: gathers (the number of FSDP all-gathers).
+// Warnings: no-gathers. Remarks: kept-tag. If the graph has no phase marks, phases are inferred.
+// The rule and its reach follow autoparallel's force_recompute_fsdp_all_gather and torchtitan's
+// reshard-after-forward. O(nodes + edges).
 Result<PassResult> fsdp_gathers(Graph& graph, const FsdpGathersOptions& options, PassContext& context);
 
 }  // namespace fxopt

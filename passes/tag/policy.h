@@ -9,7 +9,8 @@
 #include "ir/step/marks.h"
 #include "passes/pass/pass.h"
 
-// Shared by all taggers: tag strength, and the treatment of marked values (ir/step/marks.h).
+// Code that all taggers share: the strength of tags, and the treatment of marked values
+// (ir/step/marks.h).
 
 namespace fxopt {
 
@@ -39,10 +40,10 @@ inline constexpr std::string_view kMarkedHelp =
     "How to treat values that a first partition marked (ap_must_save). keep: leave them untagged, and report them; "
     "override: tag them like others, so that PREFER_RECOMPUTE wins over the mark (needs strength=prefer).";
 
-// kBadOptionValue for marked=override without strength=prefer.
+// Returns kBadOptionValue if marked=override is given without strength=prefer.
 std::optional<Error> check_policy(std::string_view pass, TagStrength strength, MarkedValues marked);
 
-// The tag of that strength. O(1).
+// Returns the tag with the given strength. O(1).
 Tag with_strength(Tag tag, TagStrength strength);
 
 // Writes tags for a policy.
@@ -50,13 +51,14 @@ class PolicyTagger {
  public:
   PolicyTagger(Graph& graph, const PhaseMap& phases, MarkedValues marked, std::string_view pass, PassResult& result);
 
-  // Whether marked=keep leaves this marked node untagged.
+  // Whether the node stays untagged because it is marked and the option is marked=keep.
   bool is_kept(NodeId node) const { return keeps_ && marks_.is_saved.get(node); }
-  // Tags the node. A node with is_kept() gets the remark `marked` instead. `is_policy` is false for
-  // a node that the caller selected by name. Counters: tagged-recompute, tagged-save. Returns
-  // whether it tagged the node. O(1).
+  // Tags the node, and returns true if the node was tagged. If is_kept() is true for the node, the
+  // node gets the remark `marked` instead of the tag. `is_policy` is false for a node that the
+  // caller selected by name. Counters: tagged-recompute, tagged-save. O(1).
   bool tag(NodeId node, Tag tag, bool is_policy = true);
-  // Remarks once (marks-kept) if any marked node was left untagged. Call it last.
+  // Writes one remark (marks-kept) if any marked node was left untagged. Call finish() after the
+  // last call of tag().
   void finish();
 
  private:

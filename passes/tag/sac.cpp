@@ -97,8 +97,8 @@ class SacTagger {
     }
     if (!is_recomputed) return;
     result_.warn(graph_, "no-layers",
-                 "no layers found: no module path of forward has a number, and no node has a region. Nothing at a "
-                 "layer's border is saved");
+                 "no layers found: no module path of forward has a number, and no node has a region. No value is "
+                 "saved at the border of a layer");
   }
 
   Tag choose_selected(NodeId node) {
@@ -145,7 +145,7 @@ class SacTagger {
       if (graph_[node].tag == Tag::kNone) tags_[node] = Tag::kMustSave;
     }
     if (done.empty()) {
-      result_.warn(graph_, "no-residual", "no layer adds its input to a value of its own: none is saved");
+      result_.warn(graph_, "no-residual", "no residual sum is saved: no layer adds its input to a value of its own");
     }
   }
   static bool is_same(const RegionKey& a, const RegionKey& b) { return !a.is_before(b) && !b.is_before(a); }

@@ -48,7 +48,7 @@ struct SacOptions {
     field("recompute-every", self.recompute_every,
           "per-op: recompute every N-th matmul of a layer; 0 saves all, torchtitan uses 2.");
     field("recompute-matmuls-of", self.recompute_matmuls_of,
-          "per-op: parts of module paths, comma-separated, whose matmuls are recomputed and not counted.");
+          "per-op: modules whose matmuls are recomputed and not counted, as comma-separated parts of module paths.");
     field("save-ops", self.save_ops,
           "per-op: the ops to save, comma-separated, instead of matmuls, attention and reductions across ranks.");
     field("save-first-residual", self.save_first_residual,
@@ -61,19 +61,27 @@ struct SacOptions {
   Status check() const;
 };
 
-// Tags forward nodes for selective activation checkpointing: MUST_SAVE or a recompute tag on every
-// forward call outside `exclude` that has no tag yet. Stored tags stay. A call that cannot be
-// repeated is MUST_SAVE, with a remark if `recompute` selects it. A value that another layer or
-// region reads is MUST_SAVE, so recomputing one layer does not reach into the one before
-// (layers.h). A layer's first residual sum is its first `add` of two tensors of equal sizes, one
-// made inside the layer and one outside. If no layer has one, the pass warns (`no-residual`).
+// Tags forward nodes for selective activation checkpointing. With policy=full and policy=per-op,
+// every forward call outside of `exclude` that has no tag yet gets a save or recompute tag. With
+// policy=none, only calls that `recompute` or `save` selects get a tag. Existing tags stay.
 //
-// Values that a first partition marked stay untagged, with a remark (policy.h). Tags record that
-// sac wrote them, except those of `recompute` and `save`, which the caller requested.
+// A call that gets a tag gets MUST_SAVE in two cases:
+// - The call cannot be repeated. If `recompute` selects the call, the call also gets a remark.
+// - A recomputed call of another layer or region reads the result (layers.h). With this rule,
+//   recomputing a layer does not recompute the previous layer.
+//
+// The first residual sum of a layer is its first `add` of two tensors of equal sizes. One tensor
+// was computed inside the layer, and the other tensor outside. If no layer has a residual sum, the
+// pass warns (`no-residual`).
+//
+// Values that a first partition marked stay untagged, with a remark (policy.h). A tag records that
+// `sac` wrote it. One exception: if `recompute` or `save` selected the call, the caller requested
+// the tag.
 //
 // Counters: tagged-save, tagged-recompute. Warnings: no-layers, no-residual. Remarks: marks-kept.
-// Phases are inferred if the graph marks none. Policies follow torchtitan's memory_policy.py (full,
-// eager), with its save set `_get_default_save_ops`. O(nodes + edges).
+// If the graph has no phase marks, phases are inferred. The policies follow torchtitan's
+// memory_policy.py (full, eager). The set of saved ops is its `_get_default_save_ops`. O(nodes +
+// edges).
 Result<PassResult> sac(Graph& graph, const SacOptions& options, PassContext& context);
 
 }  // namespace fxopt

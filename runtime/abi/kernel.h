@@ -1,8 +1,9 @@
-/* One call of an operator's body in numbers: the argument of a kernel on any device.
+/* One call of an operator's body, described by numbers only. It is the argument of a kernel on
+ * every device.
  *
- * C, with stdint.h only: kernel tables are compiled for several instruction sets and by several
- * compilers, and a plugin passes its own. All pointers of a call refer to memory that the kernel's
- * device can read. No pointer is kept after the call.
+ * This header is plain C and includes only stdint.h. Kernel tables are compiled for several
+ * instruction sets and by several compilers, and a plugin passes its own table. All pointers of a
+ * call refer to memory that the kernel's device can read. A kernel keeps no pointer after the call.
  */
 #ifndef FXOPT_RUNTIME_ABI_KERNEL_H
 #define FXOPT_RUNTIME_ABI_KERNEL_H
@@ -14,21 +15,21 @@ extern "C" {
 #endif
 
 #define FX_KERNEL_VERSION 1u
-#define FX_MAX_RANK 8 /* rank of a view, after contiguous dimensions are joined */
+#define FX_MAX_RANK 8 /* largest rank of a view, after contiguous dimensions are joined */
 
 typedef enum FxNumberKind { FX_NUMBER_INT = 0, FX_NUMBER_REAL = 1, FX_NUMBER_BOOL = 2 } FxNumberKind;
 
 typedef struct FxNumber {
   double real;
-  int64_t integer; /* of INT and BOOL */
+  int64_t integer; /* the value if `kind` is INT or BOOL */
   uint32_t kind;   /* FxNumberKind */
   uint32_t reserved;
 } FxNumber;
 
-/* Elements in memory, or one number that represents every element. Sizes and strides in elements,
- * outermost first. */
+/* Elements in memory, or one number that represents every element. Sizes and strides are in
+ * elements. The outermost dimension is first. */
 typedef struct FxView {
-  void* data; /* the first element; null: `number`, or no elements */
+  void* data; /* first element, or null for a number, no elements, or an unrequested result */
   int64_t size[FX_MAX_RANK];
   int64_t stride[FX_MAX_RANK];
   FxNumber number;
@@ -43,24 +44,26 @@ typedef enum FxCompute { FX_COMPUTE_FLOAT = 0, FX_COMPUTE_DOUBLE = 1, FX_COMPUTE
 
 typedef enum FxErrorCode {
   FX_ERROR_NONE = 0,
-  /* an index beyond its dimension: the element of the operand with the indices */
+  /* An index is beyond its dimension. The element is the position of the index in its operand. */
   FX_ERROR_INDEX = 1,
-  FX_ERROR_DIVISION = 2 /* integer division by zero: an element of the result */
+  FX_ERROR_DIVISION = 2 /* integer division by zero, at an element of the result */
 } FxErrorCode;
 
-/* An error of a call is one word, which may be read later: FX_NO_ERROR, or the element times 256
- * plus the code. Thus the smallest element wins, in whatever order units ran. */
+/* The error of a call is one word, which may be read later. It is FX_NO_ERROR, or the element's
+ * position times 256 plus the error code. Units keep the smallest word, so the reported element
+ * does not depend on the order of units. */
 #define FX_NO_ERROR INT64_MAX
 
-/* The numbers of a draw: element i has word i % 4 of counter (i / 4, slot) under `seed`. */
+/* Selects the random numbers of a draw. Element i of the draw is word i % 4 of the random words for
+ * counter (i / 4, slot) under `seed`. */
 typedef struct FxDrawState {
   uint64_t seed, slot;
 } FxDrawState;
 
 typedef struct FxCall {
-  const FxView* views; /* results, then operands: a table, which may be long (`cat`) */
+  const FxView* views; /* all results, then all operands, which may be many (`cat`) */
   uint32_t num_results, num_operands;
-  const FxNumber* params; /* documented by the body */
+  const FxNumber* params; /* numbers that the body documents */
   uint32_t num_params;
   uint32_t compute; /* FxCompute */
   void* workspace;
@@ -68,19 +71,22 @@ typedef struct FxCall {
   int64_t* error;
 } FxCall;
 
-/* A body. Its work is cut into units; their number depends on sizes alone. A unit computes the same
- * bits on every thread, so threads and grids may split units in any way. Phase p + 1 starts when
- * all units of phase p have ended. */
+/* A kernel body. Its work is divided into units. The number of units depends only on sizes. A unit
+ * computes the same bits on every thread, so threads and grids may distribute units in any way.
+ * Phase p + 1 starts when all units of phase p have ended. */
 typedef struct FxKernel {
   const char* name; /* KernelRow::body */
   uint32_t phases;
-  /* bits by FxCompute: 1 << FX_COMPUTE_FLOAT, ...; a call of another type has no kernel */
+  /* The supported types, with bit 1 << FX_COMPUTE_FLOAT for float, and so on. A call that computes
+   * in another type has no kernel. */
   uint32_t computes;
   int64_t (*units)(const FxCall* call, uint32_t phase);
-  /* in bytes; does not read pointers of the call. Null: no workspace */
+  /* Returns the bytes of workspace that the call needs. It reads views and params, but no data. A
+   * null function means that the kernel needs no workspace. */
   int64_t (*workspace)(const FxCall* call);
   void (*run)(const FxCall* call, uint32_t phase, int64_t first, int64_t end);
-  /* lanes that share a unit, on a device with lanes; null: one */
+  /* Returns the number of lanes that share a unit on a device with lanes. A null function means one
+   * lane. */
   uint32_t (*lanes)(const FxCall* call, uint32_t phase);
 } FxKernel;
 
@@ -88,7 +94,7 @@ typedef struct FxKernelTable {
   uint32_t version; /* FX_KERNEL_VERSION */
   uint32_t num_kernels;
   const char* isa;
-  const FxKernel* kernels; /* by name */
+  const FxKernel* kernels; /* sorted by name */
 } FxKernelTable;
 
 #ifdef __cplusplus

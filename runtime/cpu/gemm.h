@@ -1,10 +1,12 @@
-// Matrix products on a CPU. Each element of the result is one chain: fma(a[k], b[k], sum) for k =
-// 0, 1, ..., from 0. The chain does not depend on blocks or vectors, so every instruction set and
-// every number of threads gives the same bits.
+// Matrix products on a CPU. Each element of the result is computed by one chain: sum = fma(a[k],
+// b[k], sum) for k = 0, 1, ..., starting with sum = 0. The chain does not depend on blocks or
+// vectors. Results therefore have the same bits with every instruction set and every number of
+// threads.
 //
-// Blocks follow Goto, van de Geijn: Anatomy of high-performance matrix multiplication (2008). A
-// unit has kBlockRows x kBlockColumns elements of the result. Operands are widened and packed into
-// panels that a micro kernel reads in order.
+// The blocks follow Goto and van de Geijn, "Anatomy of high-performance matrix multiplication"
+// (2008). A unit computes kBlockRows x kBlockColumns elements of the result. Operands are converted
+// to the type in which the body computes, and are packed into panels. A micro kernel reads the
+// panels in order.
 #pragma once
 
 #include "runtime/ops/kernels/tile.h"
@@ -19,7 +21,8 @@ namespace {
 constexpr int kBlockRows = 96, kBlockColumns = 256, kBlockDepth = 256;
 constexpr int kPanelRows = 6;
 
-// A vector of T as wide as the instruction set allows, with the operations of a chain.
+// A vector of T that is as wide as the instruction set allows. It has the operations that a chain
+// needs.
 template <class T>
 struct Vector {
   static constexpr int kWidth = 1;
@@ -73,8 +76,8 @@ struct Vector<double> {
 template <class T>
 constexpr int kPanelColumns = 2 * Vector<T>::kWidth < 8 ? 8 : 2 * Vector<T>::kWidth;
 
-// sums[kPanelRows][kPanelColumns] += a b, over `depth` products. a: kPanelRows numbers for each k;
-// b: kPanelColumns.
+// Adds the product of the panels a and b to sums[kPanelRows][kPanelColumns]. For each of the
+// `depth` values of k, a has kPanelRows numbers and b has kPanelColumns numbers.
 template <class T>
 inline void micro_kernel(int depth, const T* a, const T* b, T* sums, int stride) {
   using V = Vector<T>;
@@ -96,8 +99,8 @@ inline void micro_kernel(int depth, const T* a, const T* b, T* sums, int stride)
   }
 }
 
-// A matrix within a view of rank 3 (batch, rows, columns): element (i, j) is at `at` + i row + j
-// column.
+// A matrix of a view with the dimensions (batch, rows, columns). Element (i, j) is at offset `at` +
+// i * row + j * column.
 struct Matrix {
   const FxView* view;
   int64_t at, row, column;
@@ -113,9 +116,8 @@ inline Matrix matrix_of(const FxView& view, int64_t batch) {
   return {&view, batch * view.stride[0], view.stride[1], view.stride[2]};
 }
 
-// Packs `outer` x `depth` elements, starting at (first, k), into panels of `width` outer elements.
-// A panel has depth x width elements, padded with zeros. Elements of the matrix are (outer index,
-// k).
+// Packs `outer` x `depth` elements of a matrix, starting at row `first` and column k, into panels.
+// A panel has `width` rows of the matrix. The panel is padded with zeros to depth x width elements.
 template <class T>
 inline void pack(const Matrix& from, int64_t first, int outer, int64_t k, int depth, int width, T* to) {
   const FxView& view = *from.view;
@@ -140,8 +142,8 @@ inline void pack(const Matrix& from, int64_t first, int outer, int64_t k, int de
   }
 }
 
-// Views: the result [B, M, N]; a [B, M, K], b [B, K, N], and for addmm c [B, M, N]. params of
-// addmm: beta, alpha.
+// The result [B, M, N] is the first view. The operands a [B, M, K] and b [B, K, N] follow. For
+// addmm, a third operand c [B, M, N] follows, and the params are beta and alpha.
 inline int64_t gemm_units(const FxCall& call, uint32_t) {
   const FxView& result = call.views[0];
   return result.size[0] * num_tiles(result.size[1], kBlockRows) * num_tiles(result.size[2], kBlockColumns);
@@ -157,7 +159,7 @@ inline void gemm_finish(const FxCall& call, int64_t batch, int64_t i, int64_t j,
     if (alpha != T(1)) {
       for (int n = 0; n < columns; ++n) sums[n] = multiply(alpha, sums[n]);
     }
-    // A beta of 0 is not a multiplication: c is ignored, even if it is NaN.
+    // If beta is 0, c is ignored, even if c is NaN.
     if (beta != T(0)) {
       for (int n = 0; n < columns; ++n) sums[n] = add(sums[n], beta == T(1) ? x[n] : multiply(beta, x[n]));
     }

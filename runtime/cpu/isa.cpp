@@ -60,8 +60,8 @@ Result<const FxKernelTable*> cpu_kernels(std::string_view wanted) {
     names += (names.empty() ? "" : ", ") + std::string(isa.name);
   }
   return Error{ErrorCode::kBadOptionValue,
-               "no kernels for the instruction set '" + std::string(wanted) + "' here",
-               "this processor runs " + names,
+               "no kernels for the instruction set '" + std::string(wanted) + "' on this processor",
+               "this processor supports " + names,
                {}};
 }
 

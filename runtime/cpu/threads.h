@@ -6,11 +6,12 @@
 
 namespace fxopt {
 
-// Threads that share units of work. Timing decides which thread runs a unit, but not the unit's
-// result.
+// A pool of threads that share units of work. Timing decides which thread runs a unit, but the
+// result of the unit does not depend on the thread.
 class ThreadPool {
  public:
-  // `threads`: the number of working threads, including the caller's; at least 1.
+  // `threads` is the number of working threads, including the caller's thread. The number must be
+  // at least 1.
   explicit ThreadPool(uint32_t threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -20,8 +21,8 @@ class ThreadPool {
   // Calls run(first, end) for ranges that cover [0, units), and returns when all calls have
   // returned. `run` must not throw.
   void run(int64_t units, const std::function<void(int64_t first, int64_t end)>& run);
-  // Returns true if every thread keeps subnormal numbers. Threads do so unless a library switches
-  // it off.
+  // Returns true if every thread keeps subnormal numbers. Threads keep these numbers unless a
+  // library changes the processor setting.
   bool keeps_subnormals();
 
  private:

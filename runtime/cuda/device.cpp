@@ -13,8 +13,8 @@ Device::Device(int32_t ordinal) : driver_(cuda::driver()) {
   int count = 0;
   driver_.check(driver_.cuDeviceGetCount(&count), "count the GPUs");
   if (ordinal < 0 || ordinal >= count) {
-    throw DeviceError(FX_DEVICE_NONE, "GPU " + std::to_string(ordinal) + " does not exist: the driver finds " +
-                                          std::to_string(count) + ", from 0");
+    throw DeviceError(FX_DEVICE_NONE, "GPU " + std::to_string(ordinal) + " does not exist: the driver numbers its " +
+                                          std::to_string(count) + " GPUs from 0");
   }
   driver_.check(driver_.cuDeviceGet(&device_, ordinal), "open GPU " + std::to_string(ordinal));
   driver_.check(driver_.cuDevicePrimaryCtxRetain(&context_, device_), "retain the GPU's context");

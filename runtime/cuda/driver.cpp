@@ -16,7 +16,7 @@ std::string version_text(int32_t version) {
 // A driver below the wanted version lacks functions and rejects kernels of this compiler.
 [[noreturn]] void too_old(int32_t version) {
   throw DeviceError(FX_DEVICE_OLD_DRIVER, "the driver is for CUDA " + version_text(version) +
-                                              ", and this plugin needs one for " + version_text(kWantedVersion) +
+                                              ", but this plugin needs a driver for " + version_text(kWantedVersion) +
                                               " or newer");
 }
 
@@ -37,7 +37,7 @@ std::unique_ptr<Driver> load() {
   const auto get = reinterpret_cast<PFN_cuGetProcAddress_v12000>(dlsym(library, "cuGetProcAddress_v2"));
   if (get == nullptr)
     throw DeviceError(FX_DEVICE_OLD_DRIVER,
-                      std::string(kLibrary) + " has no cuGetProcAddress_v2: it is older than CUDA 12");
+                      std::string(kLibrary) + " is older than CUDA 12: it has no cuGetProcAddress_v2");
   auto driver = std::make_unique<Driver>();
   find(get, "cuDriverGetVersion", 2020, driver->cuDriverGetVersion);
   if (driver->cuDriverGetVersion == nullptr || driver->cuDriverGetVersion(&driver->version) != CUDA_SUCCESS)

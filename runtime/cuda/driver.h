@@ -1,4 +1,5 @@
-// The functions of the CUDA driver, looked up at run time: the plugin links no CUDA library.
+// The functions of the CUDA driver. The functions are looked up at run time, so the plugin is not
+// linked with a CUDA library.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +12,14 @@
 
 namespace fxopt::cuda {
 
-// Status and message that a function of the plugin's interface returns.
+// The status and the message of a failed function of the plugin's interface.
 struct DeviceError : std::runtime_error {
   DeviceError(FxDeviceStatus what, const std::string& message) : std::runtime_error(message), status(what) {}
   FxDeviceStatus status;
 };
 
-constexpr int32_t kWantedVersion = 13000;  // minimum driver that runs code compiled by nvcc 13
+// The oldest driver version that runs code compiled by nvcc 13.
+constexpr int32_t kWantedVersion = 13000;
 
 struct Driver {
 #define FX_DRIVER(function, version) PFN_##function##_v##version function = nullptr;
@@ -25,11 +27,13 @@ struct Driver {
   int32_t version = 0;
   std::string path;
 
-  // Throws DeviceError unless `result` is success. `what`: "allocate 512 bytes".
+  // Throws DeviceError if `result` is an error. `what` names the failed action, such as "allocate
+  // 512 bytes".
   void check(CUresult result, const std::string& what) const;
 };
 
-// Loads libcuda.so.1 and initializes it once. Throws DeviceError: NO_DRIVER, OLD_DRIVER, FAILED.
+// Loads libcuda.so.1 and initializes it at the first call. Throws DeviceError with the status
+// NO_DRIVER, OLD_DRIVER, NONE or FAILED.
 const Driver& driver();
 
 }  // namespace fxopt::cuda

@@ -1,4 +1,4 @@
-// The kernels of kernels.cu for all targets, as compiled by nvcc.
+// The kernels of kernels.cu, compiled by nvcc for all targets.
 #pragma once
 
 namespace fxopt::cuda {

@@ -1,7 +1,8 @@
-// Matrix products on a GPU. Each element of the result is one chain, as on a CPU: fma(a[k], b[k],
-// sum) for k = 0, 1, ..., from 0. A block has kSide x kSide elements of the result. It reads kDepth
-// columns of a and rows of b at a time into shared memory. Each of its kGemmLanes threads has kOwn
-// x kOwn elements, kSide / kOwn apart.
+// Matrix products on a GPU. Each element of the result is computed by one chain, as on a CPU: sum =
+// fma(a[k], b[k], sum) for k = 0, 1, ..., starting with sum = 0. A block computes kSide x kSide
+// elements of the result. The block copies kDepth columns of a and kDepth rows of b at a time into
+// shared memory. Each of the kGemmLanes threads of the block computes kOwn x kOwn elements, which
+// are kSide / kOwn apart.
 #pragma once
 
 #include "runtime/ops/kernels/tile.h"
@@ -12,8 +13,8 @@ namespace {
 constexpr int kSide = 64, kDepth = 16, kOwn = 4, kAcross = kSide / kOwn;
 constexpr uint32_t kGemmLanes = kAcross * kAcross;
 
-// Views: the result [B, M, N]; a [B, M, K], b [B, K, N], and for addmm c [B, M, N]. params of
-// addmm: beta, alpha.
+// The result [B, M, N] is the first view. The operands a [B, M, K] and b [B, K, N] follow. For
+// addmm, a third operand c [B, M, N] follows, and the params are beta and alpha.
 FX_FN int64_t gemm_units(const FxCall& call, uint32_t) {
   const FxView& result = call.views[0];
   return result.size[0] * num_tiles(result.size[1], kSide) * num_tiles(result.size[2], kSide);
@@ -22,7 +23,7 @@ constexpr uint32_t most_of_gemm_lanes = kGemmLanes;
 FX_FN uint32_t gemm_lanes(const FxCall&, uint32_t) { return kGemmLanes; }
 
 #if defined(FX_HAS_LANES)
-// Returns element (i, j) of a matrix, 0 outside.
+// Returns element (i, j) of a matrix, or 0 if (i, j) is outside the matrix.
 template <class T>
 FX_FN T load_element(const FxView& view, int64_t batch, int64_t i, int64_t j) {
   if (i >= view.size[1] || j >= view.size[2]) return T(0);
@@ -34,7 +35,7 @@ FX_FN T gemm_finish(const FxCall& call, int64_t batch, int64_t i, int64_t j, T s
   if (call.num_operands != 3) return sum;
   const T beta = number_as<T>(call.params[0]), alpha = number_as<T>(call.params[1]);
   if (alpha != T(1)) sum = multiply(alpha, sum);
-  // A beta of 0 is not a multiplication: c is ignored, even if it is NaN.
+  // If beta is 0, c is ignored, even if c is NaN.
   if (beta == T(0)) return sum;
   const T c = load_element<T>(call.views[3], batch, i, j);
   return add(sum, beta == T(1) ? c : multiply(beta, c));

@@ -1,5 +1,5 @@
-// The threads of a block as lanes that share a unit. Plain CUDA: compiled by nvcc, or by g++ for
-// the emulation, which provides CUDA's keywords.
+// The threads of a block, as lanes that share a unit. This file is plain CUDA. nvcc compiles it for
+// GPUs. g++ compiles it for the emulation, which defines CUDA's keywords.
 #pragma once
 
 #include "runtime/ops/kernels/device.h"
@@ -13,7 +13,8 @@ struct WarpLanes {
   static constexpr bool kIsOne = false;
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
   __device__ static constexpr int count() { return kWarp; }
-  // Returns x of the lane `steps` above, or of lane `from`. All lanes of the warp must call it.
+  // from_lane_above() returns x of the lane whose index is larger by `steps`. from_lane() returns x
+  // of lane `from`. All lanes of the warp must call these functions.
   template <class T>
   __device__ static T from_lane_above(T x, int steps) {
     return __shfl_down_sync(kAllLanes, x, static_cast<unsigned>(steps));
@@ -24,7 +25,7 @@ struct WarpLanes {
   }
 };
 
-// A block, whose size is a multiple of kWarp.
+// The lanes of a block. The number of lanes is a multiple of kWarp.
 struct BlockLanes {
   static constexpr bool kIsOne = false;
   static constexpr int kTileLanes = 256;
@@ -34,8 +35,8 @@ struct BlockLanes {
   __device__ static int warp_index() { return static_cast<int>(threadIdx.x) / kWarp; }
   __device__ static int num_warps() { return static_cast<int>(blockDim.x) / kWarp; }
 
-  // Calls visit(w, x of warp w) for all warps in order, in every lane. x must be equal within a
-  // warp. Every lane must call it.
+  // In every lane, calls visit(w, x of warp w) for all warps in order. x must have the same value
+  // in every lane of a warp. Every lane must call this function.
   template <class T, class Visit>
   __device__ static void for_each_warp(T x, const Visit& visit) {
     __shared__ T of_warps[kWarp];
@@ -45,8 +46,9 @@ struct BlockLanes {
     for (int w = 0; w < num_warps(); ++w) visit(w, of_warps[w]);
   }
 
-  // Transposes a table over kWarp / n warps: row w + k num_warps is x[k] of the lanes of warp w. On
-  // return, x holds the table's columns in the same layout. All lanes must call it.
+  // Transposes a table that kWarp / n warps share. Row w + k * num_warps of the table is x[k] of
+  // the lanes of warp w. On return, x has the columns of the table in the same layout. All lanes
+  // must call this function.
   template <class T, int n>
   __device__ static void transpose(T (&x)[n]) {
     __shared__ T table[kWarp][kWarp + 1];

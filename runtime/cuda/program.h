@@ -1,4 +1,4 @@
-// Launches ready to be issued, with their tables on the GPU.
+// Kernel launches that are ready to be issued. The tables of the launches are on the GPU.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class Program {
  private:
   struct Launch {
     CUfunction kernel;
-    FxCall call;  // with addresses on the GPU
+    FxCall call;  // its pointers are addresses on the GPU
     int64_t units;
     uint32_t lanes, step, phase;
   };
@@ -41,16 +41,19 @@ class Program {
 
   Device& device_;
   const Driver& driver_;
-  std::vector<Launch> launches_;              // by step
-  std::vector<uint32_t> first_launch_;        // by step, and one more
-  std::vector<std::vector<uint32_t>> waits_;  // by step: the steps of other streams it waits for
-  // by step: recorded after it if another stream waits for it, else null
+  std::vector<Launch> launches_;  // sorted by step
+  // Index of the first launch of each step. The last entry is the number of launches.
+  std::vector<uint32_t> first_launch_;
+  // The entry of each step lists the steps of other streams for which the step waits.
+  std::vector<std::vector<uint32_t>> waits_;
+  // The entry of each step is the event that is recorded after the step. The entry is null if no
+  // other stream waits for the step.
   std::vector<CUevent> recorded_;
   std::vector<CUstream> streams_;
-  std::vector<uint16_t> stream_of_;  // by step
-  std::vector<CUevent> events_;      // all events
+  std::vector<uint16_t> stream_of_;  // the stream of each step
+  std::vector<CUevent> events_;      // all events of this program
   CUevent begin_ = nullptr, end_ = nullptr, joint_ = nullptr;
-  CUdeviceptr tables_ = 0;  // views and numbers of all calls, then an error word for each call
+  CUdeviceptr tables_ = 0;  // views and numbers of all calls, then an error word for each launch
   CUdeviceptr errors_ = 0;  // the error words within tables_
   std::vector<int64_t> no_errors_, read_errors_;
 };

@@ -1,5 +1,5 @@
-// The kernels of a GPU by name, without their code: the units of a call, the lanes that share a
-// unit, and the workspace.
+// The kernels of a GPU, by name. The table has the functions for units, lanes and workspace, but
+// not the code of the kernels.
 #pragma once
 
 #include "runtime/abi/kernel.h"
@@ -7,6 +7,6 @@
 namespace fxopt::cuda {
 
 const FxKernelTable& kernel_table();
-const FxKernel* find_kernel(const char* name);  // null if it does not exist
+const FxKernel* find_kernel(const char* name);  // returns null if no kernel has this name
 
 }  // namespace fxopt::cuda

@@ -332,7 +332,7 @@ Result<BoundCall> bind_step(const FxPlan& plan, const ScalarValues& values, uint
   std::string why = "one of its sizes, numbers or tensors is unknown";
   std::optional<BoundCall> bound = row->bind(Binder(call, *row, values, address, drawn), why);
   if (!bound.has_value()) return refuse(why);
-  if (overlaps_itself(*bound)) return refuse("it writes elements that it also reads or writes at another place");
+  if (overlaps_itself(*bound)) return refuse("its result overlaps an operand or itself in memory");
   for (const FxView& view : bound->views) {
     if (view.is_number == 0 && view.dtype != 0 && !has_loads(static_cast<DType>(view.dtype)))
       return refuse("dtype " + std::string(name_of(static_cast<DType>(view.dtype))));

@@ -14,29 +14,31 @@ namespace fxopt {
 
 struct KernelRow;
 
-// Returns the address of a storage's first byte; null for a storage without bytes.
+// Returns the address of a storage's first byte, or null for a storage without bytes.
 using AddressOf = std::function<void*(uint32_t storage)>;
 
-// A step as passed to a kernel. Views point into storages; nothing points into the plan.
+// A step in the form that a kernel takes. The views point into storages. A BoundCall has no pointer
+// into the plan.
 struct BoundCall {
   std::vector<FxView> views;  // results, then operands
   uint32_t num_results = 0;
   std::vector<FxNumber> params;
   FxCompute compute = FX_COMPUTE_FLOAT;
 
-  // The argument of a kernel; valid until the call changes. `error` must be FX_NO_ERROR at first.
+  // Returns the argument of a kernel. The argument is valid until this object changes. The word at
+  // `error` must be FX_NO_ERROR before the kernel runs.
   FxCall call(void* workspace, FxDrawState draw, int64_t* error) const;
   uint32_t num_operands() const { return static_cast<uint32_t>(views.size()) - num_results; }
 };
 
-// A tensor of a step with numeric sizes, and its memory.
+// A tensor of a step with its memory. The sizes are numbers.
 struct Operand {
   TensorShape shape;
   void* data = nullptr;    // the element with all indices 0
-  bool is_absent = false;  // None, or a result that is not requested
+  bool is_absent = false;  // true for None and for a result that is not requested
 };
 
-// A step's data for binders.
+// The data of a step that binders read.
 class Binder {
  public:
   Binder(const StepCall& call, const KernelRow& row, const ScalarValues& values, const AddressOf& address,
@@ -58,22 +60,23 @@ class Binder {
   const void* drawn_;
 };
 
-// Makes the views and numbers of a call for the body of its row. Returns nullopt if the body does
-// not support the call; `why` then has the reason, as text for a table.
+// Makes the views and the numbers that the body of a row needs for a call. Returns nullopt if the
+// body does not support the call. In this case, `why` has the reason, as text for a table.
 using BindRule = std::optional<BoundCall> (*)(const Binder& binder, std::string& why);
 
-// Binds the call of a step whose operator has a row. `drawn`: the mask that the step draws, from
-// elsewhere, row-major bools. Errors: kUnsupportedOp with the reason. O(operands * rank +
-// arguments).
+// Binds the call of a step. If `drawn` is not null, `drawn` is a row-major mask of bools that
+// replaces the draw of the step. Fails with kUnsupportedOp and the reason if the operator has no
+// row or the call is not supported. O(operands * rank + arguments).
 Result<BoundCall> bind_step(const FxPlan& plan, const ScalarValues& values, uint32_t step, const AddressOf& address,
                             const void* drawn = nullptr);
 
-// One binder for each kind of row. The kernels document the views and numbers of their bodies.
+// Each kind of row has one binder. The headers of the kernels document the views and the numbers of
+// each body.
 namespace bindings {
 std::optional<BoundCall> pointwise(const Binder& binder, std::string& why);
 std::optional<BoundCall> dropout(const Binder& binder, std::string& why);
-std::optional<BoundCall> copy(const Binder& binder, std::string& why);  // from `self`
-// from `src`, broadcast
+std::optional<BoundCall> copy(const Binder& binder, std::string& why);  // copies from `self`
+// Copies from `src`, which is broadcast.
 std::optional<BoundCall> copy_into(const Binder& binder, std::string& why);
 std::optional<BoundCall> cat(const Binder& binder, std::string& why);
 std::optional<BoundCall> slice_backward(const Binder& binder, std::string& why);

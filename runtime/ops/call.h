@@ -15,7 +15,7 @@ namespace fxopt {
 struct Op;
 struct SchemaDefault;
 
-// A tensor with numeric sizes and strides: input and result of rules.
+// A tensor with numeric sizes and strides. Result rules take and return these shapes.
 struct TensorShape {
   DType dtype = DType::kUnspecified;
   std::vector<int64_t> sizes;
@@ -26,18 +26,20 @@ struct TensorShape {
   bool operator==(const TensorShape&) const = default;
 };
 
-// Returns row-major strides; a size below 1 counts as 1.
+// Returns row-major strides. A size below 1 counts as 1.
 std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& sizes);
 TensorShape contiguous(DType dtype, std::vector<int64_t> sizes);
-// Returns true if elements are in row-major order. Strides of dimensions of size 1 are ignored.
-bool is_contiguous(const TensorShape& shape);
-// Returns true if some order of the dimensions is dense and no two elements share memory.
-bool is_dense(const TensorShape& shape);
-// Returns true if both are equal. Strides of dimensions of size 1, and of tensors without elements,
+// Returns true if the elements are in row-major order without gaps. Strides of dimensions of size 1
 // are ignored.
+bool is_contiguous(const TensorShape& shape);
+// Returns true if the elements fill their memory without gaps and without overlaps, in some order
+// of the dimensions.
+bool is_dense(const TensorShape& shape);
+// Returns true if dtypes, sizes and strides are equal. Strides of dimensions of size 1, and strides
+// of tensors without elements, are ignored.
 bool same_layout(const TensorShape& a, const TensorShape& b);
 
-// Calls visit(name) for each word of "self other".
+// Calls visit(name) for each name in a list such as "self other".
 template <class Visit>
 void for_each_name(std::string_view names, const Visit& visit) {
   while (!names.empty()) {
@@ -47,26 +49,28 @@ void for_each_name(std::string_view names, const Visit& visit) {
   }
 }
 
-// The dtype to which PyTorch promotes a Python number.
+// Returns the dtype of a Python number in PyTorch's type promotion.
 DType dtype_of_number(FxScalarType type);
 
-// The arguments of one step by the names in the operator's schema, with numeric values.
+// The arguments of one step, by their names in the operator's schema. Sizes and scalars have
+// numeric values.
 class StepCall {
  public:
   StepCall(const FxPlan& plan, const ScalarValues& values, const FxStep& step, const Op* op)
       : plan_(plan), values_(values), step_(step), op_(op) {}
 
-  // Returns the argument of that name as it was given, or a NONE word (like kNoWord) if it is
-  // missing or None.
+  // Returns the argument with this name as the call stores it. Returns a NONE word
+  // (kNoWord) if the argument is missing or None.
   FxWord word(std::string_view name) const;
   bool is_given(std::string_view name) const;
 
   std::optional<TensorShape> tensor(std::string_view name) const;
   std::optional<TensorShape> shape_of(FxWord word) const;
-  // a list's tensors; empty if one is unknown
+  // Returns the tensors of a list. Returns an empty vector if a tensor is unknown.
   std::vector<TensorShape> tensors(std::string_view name) const;
 
-  // Uses the schema's default if the argument is missing. Returns nullopt if it is None or unknown.
+  // integer(), number() and integers() use the schema's default if the argument is missing or None.
+  // All these functions return nullopt if the value is unknown.
   std::optional<int64_t> integer(std::string_view name) const;
   std::optional<ScalarValue> number(std::string_view name) const;
   std::optional<std::vector<int64_t>> integers(std::string_view name) const;
@@ -75,11 +79,12 @@ class StepCall {
 
   const FxStep& step() const { return step_; }
   const FxPlan& plan() const { return plan_; }
-  // Returns result `index` as the plan records it, if it is a tensor of known sizes.
+  // Returns result `index` as the plan records it. Returns nullopt if the result is not a tensor or
+  // has an unknown size.
   std::optional<TensorShape> result(uint32_t index) const;
 
  private:
-  // nullptr: the schema has no argument of that name
+  // Returns nullptr if the schema has no argument with this name.
   const SchemaDefault* default_of(std::string_view name) const;
 
   const FxPlan& plan_;

@@ -103,20 +103,19 @@ struct RemedyText {
 constexpr std::array<RemedyText, kNumRemedies> kRemedies = {
     {{"", ""},
      {"decompose",
-      "trace with make_fx(step, decomposition_table=torch._decomp.core_aten_decompositions()), or decompositions= of "
-      "AOTAutograd: "
-      "the graph has core aten operators instead"},
+      "trace with make_fx(step, decomposition_table=torch._decomp.core_aten_decompositions()), or give AOTAutograd "
+      "decompositions=; the graph then has core aten operators"},
      {"PyTorch's kernel", "PyTorch has a kernel for this device, but this version does not call PyTorch's kernels"},
      {"another device", "PyTorch has a kernel for CUDA or for the CPU, but not for the traced device"},
      {"trace its body",
-      "give make_fx decomposition_table={operator: its Python function}: the graph has the function's operators "
-      "instead"},
+      "give make_fx decomposition_table={operator: its Python function}; the graph then has the operators of the "
+      "function"},
      {"other attention",
-      "flex attention is compiled, and no library has a kernel for it: scaled_dot_product_attention traces to "
-      "operators that PyTorch has"},
+      "flex attention is compiled, so no library has a kernel for it; use scaled_dot_product_attention, which traces "
+      "to operators of PyTorch"},
      {"its graphs", "the plan contains these graphs; trace without the region to inline their calls into the graph"},
      {"several ranks", "the step communicates with other ranks, but a plan is for one rank"},
-     {"a kernel of fxopt", "runtime/README.md explains how to add a row, and thus a kernel"}}};
+     {"a kernel of fxopt", "runtime/README.md explains how to add a row to the kernel table"}}};
 
 }  // namespace
 

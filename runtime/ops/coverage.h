@@ -15,31 +15,31 @@ namespace fxopt {
 
 // The provider of an operator's kernel.
 enum class KernelProvider : uint8_t {
-  kOwn,      // fxopt has a row for it
-  kPyTorch,  // PyTorch registers one for the device of the call
+  kOwn,      // fxopt has a row for the operator
+  kPyTorch,  // PyTorch registers a kernel for the device of the call
   kNone,
 };
 std::string_view provider_name(KernelProvider provider);
 
 // The remedy for an operator without a row.
 enum class Remedy : uint8_t {
-  kNothing,      // it has a row
+  kNothing,      // the operator has a row, so no remedy is needed
   kDecompose,    // trace with PyTorch's decomposition
-  kPyTorch,      // PyTorch's kernel
+  kPyTorch,      // use PyTorch's kernel
   kOtherDevice,  // PyTorch has a kernel for another device
-  kTraceBody,    // an operator of another library: trace its Python function instead
-  kAttention,    // attention that only compilers have kernels for
-  kGraphs,       // runs graphs, which the plan holds
-  kRanks,        // communicates with other ranks
-  kRow,          // none of these
+  kTraceBody,    // the operator belongs to another library: trace its Python function instead
+  kAttention,    // attention for which only compilers have kernels
+  kGraphs,       // the operator runs graphs, and the plan contains these graphs
+  kRanks,        // the operator communicates with other ranks
+  kRow,          // none of the above: add a row to fxopt
 };
 inline constexpr size_t kNumRemedies = static_cast<size_t>(Remedy::kRow) + 1;
-// Returns the remedy's name in lists, and its instruction: one line without a full stop, empty for
-// kNothing.
+// remedy_name() returns the name of a remedy in lists. remedy_hint() returns the instruction of the
+// remedy, as one line without a full stop. Both return an empty string for kNothing.
 std::string_view remedy_name(Remedy remedy);
 std::string_view remedy_hint(Remedy remedy);
 
-// The calls of one operator in a plan and in the graphs that it runs.
+// All calls of one operator in a plan and in the graphs that the plan runs.
 struct OpCoverage {
   std::string_view name;
   const KernelRow* row = nullptr;
@@ -50,35 +50,37 @@ struct OpCoverage {
   uint32_t step = 0;
 };
 
-// Lists the operators that steps of the plan call, by name. Host arithmetic, waits and assertions
-// need no kernel and are left out. PyTorch's kernels are those that torchgen lists for the release
-// of the op table: for all dtypes, and for the device of the first call. `plan` must outlive the
+// Lists the operators that steps of the plan call, sorted by name. Host arithmetic, waits, stream
+// operations and assertions are left out, because they need no kernel. torchgen's list of kernels
+// determines whether PyTorch provides a kernel for the device of the first call. The list is that
+// of the op table's PyTorch release and does not distinguish dtypes. `plan` must outlive the
 // result. O(steps log operators).
 std::vector<OpCoverage> cover(const FxPlan& plan);
 
-// A result whose recorded dtype, sizes or strides differ from its row's rule.
+// A result whose recorded dtype, sizes or strides differ from the result of the row's rule.
 struct RowDifference {
   const FxPlan* plan = nullptr;
   uint32_t step = 0;
   uint32_t result = 0;
-  std::optional<TensorShape> rule;  // absent: the rule has no such result
+  std::optional<TensorShape> rule;  // absent if the rule does not have this result
   std::optional<TensorShape> recorded;
-  bool is_chosen = false;  // the operator's layout is its own choice: the record is held to
+  bool is_chosen = false;  // the operator may choose its layout, and plans keep the recorded one
 };
 
 struct RowCheck {
   std::vector<RowDifference> differences;
-  size_t checked = 0;  // results
-  // by operator: results unknown to the rule or the record
+  size_t checked = 0;  // number of results that were compared
+  // For each operator, the number of results that the rule or the plan does not provide.
   std::map<std::string_view, size_t> unknown;
   size_t num_unknown() const;
 };
 
-// Compares the rows' rules with the plan's recorded results, without running anything. `symbols`:
-// values that override the file's hints. O(steps).
+// Compares the results of the rows' rules with the results that the plan records. No step is run.
+// `symbols` returns values that override the file's hints. O(steps).
 RowCheck check_rows(const FxPlan& plan, const ScalarValues::SymbolOf& symbols = no_symbol_value);
 
-// "f32[2, 16](16, 1)".
+// Formats a shape with its sizes and strides, such as "f32[2, 16](1, 2)". Strides of a contiguous
+// shape are omitted.
 std::string shape_text(const TensorShape& shape);
 
 }  // namespace fxopt

@@ -6,23 +6,24 @@
 
 namespace fxopt {
 
-// Returns the smallest dtype that holds both, as torch.promote_types (c10/core/ScalarType.cpp).
-// Returns nullopt if PyTorch refuses (float8, quantized and wider unsigned types with other types).
-// O(1).
+// Returns the dtype to which PyTorch promotes two dtypes, like torch.promote_types
+// (c10/core/ScalarType.cpp). Returns nullopt if PyTorch refuses the pair. PyTorch refuses to
+// combine float8, a quantized type or an unsigned type wider than uint8 with any other type. O(1).
 std::optional<DType> promote_types(DType a, DType b);
 
-// The inputs of one promotion. Dtypes of tensors with dimensions win over dtypes of tensors
-// without, and these over Python numbers, unless the latter are of a higher category (bool,
-// integer, real, complex). ATen/native/TypeProperties.cpp.
+// The inputs of one type promotion, as in ATen/native/TypeProperties.cpp. Tensors with dimensions
+// come first, then tensors without dimensions, then Python numbers. A later group changes the
+// result only if its dtype has a higher category. The categories are bool, integer, real and
+// complex, from lowest to highest.
 struct ResultType {
   std::optional<DType> dims, zero_dims, numbers;
-  bool is_known = true;  // false: promote_types() had no answer
+  bool is_known = true;  // false if promote_types() returned nullopt
 
   void add_tensor(DType dtype, bool has_dims);
-  // `dtype` of a Python number: bool, int64, float64 for a float, complex128.
+  // `dtype` is the dtype of the Python number: bool, int64, float64 for a float, or complex128.
   void add_number(DType dtype);
-  // Returns nullopt if there was no operand, or no answer. `default_real`: the dtype of a Python
-  // float that meets no real tensor.
+  // Returns the promoted dtype. Returns nullopt if there was no operand, or if promote_types()
+  // returned nullopt. `default_real` is the dtype of a Python float if no operand is a real tensor.
   std::optional<DType> get(DType default_real = DType::kFloat32) const;
 };
 

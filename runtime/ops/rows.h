@@ -10,58 +10,61 @@
 
 namespace fxopt {
 
-// How a kernel loops over its operands: each family is one loop, written once for all devices.
+// The loop of a kernel over its operands. Each family is one loop, written once for all devices.
 enum class KernelFamily : uint8_t {
-  kPointwise,  // one element of the result from one element of each operand
-  kCopy,       // elements moved, or converted
-  kFill,       // a number, or a run of numbers
-  kReduction,  // over dimensions
-  kRow,        // softmax and norms: over the last dimensions, with statistics
+  kPointwise,  // computes an element of the result from one element of each operand
+  kCopy,       // moves or converts elements
+  kFill,       // writes one number, or a sequence of numbers
+  kReduction,  // reduces dimensions
+  kRow,        // softmax and norms, with statistics over the last dimensions
   kLoss,
-  kContraction,  // products of matrices
-  kGather,       // by index
-  kScatter,      // added by index
+  kContraction,  // multiplies matrices
+  kGather,       // reads rows by index
+  kScatter,      // adds rows by index
   kRandom,
 };
 std::string_view family_name(KernelFamily family);
 
-// The dtype of the first result.
+// The rule for the dtype of the first result.
 enum class Promotion : uint8_t {
-  kFirst,    // the common type of all inputs
-  kPromote,  // the common type of all
-  kReal,     // the common type, or the default real type for integers and bools
+  kFirst,    // the dtype of the first input
+  kPromote,  // the promoted dtype of all inputs
+  kReal,     // the promoted dtype, or the default real dtype for integers and bools
   kBool,
-  kAccumulate,  // int64 for integers and bools, unless `dtype` is given
-  kOption,      // `dtype` if given, else the promoted type of `inputs`
+  // `dtype` if given; otherwise int64 for integers and bools, and the promoted dtype for other
+  // types.
+  kAccumulate,
+  kOption,  // `dtype` if given, and otherwise the promoted dtype of `inputs`
 };
 std::string_view promotion_name(Promotion promotion);
 
-// Returns dtype, sizes and strides of each result of PyTorch's kernel of the operator. Returns
-// nullopt if an argument is unknown. O(rank * operands).
+// Returns the dtype, sizes and strides of each result, like PyTorch's kernel of the operator.
+// Returns nullopt if an argument is unknown. O(rank * operands).
 using ResultRule = std::optional<std::vector<TensorShape>> (*)(const StepCall& call);
 
-// One operator's description for all devices. A new operator needs a row, a rule (new or existing),
-// and a body.
+// The description of one operator for all devices. A new operator needs a row, a body, and a new or
+// existing rule.
 struct KernelRow {
   std::string_view name;  // "aten.mm.default"
   KernelFamily family;
-  std::string_view body;  // the kernels' body
+  std::string_view body;  // the name of the kernel body
   Promotion promotion;
-  std::string_view inputs;  // the arguments whose elements the kernel reads, by schema name
-  std::string_view params;  // the numbers passed to the kernel, by schema name; binders add others
+  std::string_view inputs;  // schema names of the arguments whose elements the kernel reads
+  std::string_view params;  // schema names of numbers for the kernel; binders may add numbers
   BindRule bind;            // turns a call of the operator into a call of the body
-  // |error| <= k * eps * S in exact mode against exact arithmetic, with the eps of the result's
-  // dtype
+  // In exact mode, the difference from exact arithmetic is at most k * eps * S. eps is the machine
+  // epsilon of the result's dtype.
   double k;
-  // S of the bound above, by element of the first result; empty: no rounding
+  // The factor S in the bound that `k` describes, for each element of the first result. Empty if
+  // the operator does not round.
   std::string_view scale;
   ResultRule rule;
-  std::string_view read_in;  // source of its semantics: files of ATen
+  std::string_view read_in;  // files of ATen from which the semantics are taken
 };
 
-// All rows, by name. O(1).
+// Returns all rows, sorted by name. O(1).
 std::span<const KernelRow> op_rows();
-// Returns the row of an operator, or nullptr if it has none. O(log rows).
+// Returns the row of an operator, or nullptr if the operator has no row. O(log rows).
 const KernelRow* find_op_row(std::string_view name);
 
 }  // namespace fxopt

@@ -2,23 +2,25 @@
 
 #include "runtime/ops/rows.h"
 
-// Rules for results, after ATen's kernels. Each gives the results of PyTorch's CPU and CUDA
-// kernels, which fake tensors mostly record.
+// Rules for results, modelled on ATen's kernels. Each rule returns the results of PyTorch's CPU and
+// CUDA kernels. Fake tensors record the same results in most cases.
 namespace fxopt::rules {
 
 using Results = std::optional<std::vector<TensorShape>>;
 
-// Returns the layout that ATen's TensorIterator gives the result of broadcast operands
-// (TensorIterator.cpp): their common strides if all have the same dense layout, else dense in the
-// order of their strides. Returns nullopt if sizes do not match.
+// Returns the layout that ATen's TensorIterator chooses for the result of broadcast operands
+// (TensorIterator.cpp). If all operands have the same dense layout, the result has this layout.
+// Otherwise the result is dense, and its dimensions are in the order of the operands' strides.
+// Returns nullopt if sizes do not match.
 std::optional<TensorShape> broadcast(DType dtype, const std::vector<TensorShape>& operands);
 
-// Returns the dtype of the first result by the row's promotion, from its inputs and, for
-// Promotion::kOption and kAccumulate, from `dtype`. Returns nullopt if an input is unknown.
+// Returns the dtype of the first result according to the row's promotion. The dtype depends on the
+// inputs. For Promotion::kOption and kAccumulate, it also depends on the argument `dtype`. Returns
+// nullopt if an input is unknown.
 std::optional<DType> promoted_dtype(const StepCall& call, const KernelRow& row);
 
-Results pointwise(const StepCall& call);  // operands and promotion by the row
-Results in_place(const StepCall& call);   // `self`, whatever the operands are
+Results pointwise(const StepCall& call);  // the row sets the operands and the promotion
+Results in_place(const StepCall& call);   // always the shape of `self`
 Results clone(const StepCall& call);
 Results cat(const StepCall& call);
 Results slice_backward(const StepCall& call);
@@ -37,7 +39,8 @@ Results nll_loss_backward(const StepCall& call);
 Results embedding(const StepCall& call);
 Results embedding_backward(const StepCall& call);
 Results factory(const StepCall& call);
-// sizes of `self`, options `dtype` and `memory_format`; includes conversions
+// The result has the sizes of `self` and depends on the options `dtype` and `memory_format`. The
+// rule is also used for conversions.
 Results like_self(const StepCall& call);
 Results arange(const StepCall& call);
 

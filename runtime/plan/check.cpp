@@ -73,11 +73,11 @@ class Rules {
     for (uint32_t i = 0; i < plan_.num_storages && !full(); ++i) {
       const uint8_t source = storage(i).source;
       if (source == FX_SOURCE_OUTER && level_ == Level::kTop) {
-        add(PlanFaultKind::kSource, storage_at(i), "is a caller's, but nothing calls this plan");
+        add(PlanFaultKind::kSource, storage_at(i), "belongs to a caller, but nothing calls this plan");
       }
       if (source == FX_SOURCE_INPUT && level_ == Level::kCalled) {
         add(PlanFaultKind::kSource, storage_at(i),
-            "is an input's, but a graph that steps call has storages of callers");
+            "belongs to an input, but in a called graph it must belong to the caller");
       }
       if (source == FX_SOURCE_CONSTANT) arrival_[i] = 0;
     }
@@ -127,7 +127,7 @@ class Rules {
           break;
         case FX_SCALAR_OUTER:
           if (level_ == Level::kTop) {
-            add(PlanFaultKind::kScalarSource, subject, "is a caller's, but nothing calls this plan");
+            add(PlanFaultKind::kScalarSource, subject, "belongs to a caller, but nothing calls this plan");
           }
           break;
         default:
@@ -317,8 +317,8 @@ class Rules {
         is_produced_[index] = true;
       } else if (scalar.source == FX_SCALAR_STEP || scalar.ready > step + 1) {
         add(PlanFaultKind::kScalarReady, step_at(step),
-            "results in " + named("scalar", index) + ", but that is ready after " + std::to_string(scalar.ready) +
-                " steps",
+            "results in " + named("scalar", index) + ", but this scalar is ready after " +
+                std::to_string(scalar.ready) + " steps",
             scalar_at(index));
       }
     }
@@ -370,7 +370,7 @@ class Rules {
     for (uint32_t i = 0; i < plan_.num_scalars && !full(); ++i) {
       if (plan_.scalars[i].source != FX_SCALAR_STEP || is_produced_[i] || plan_.scalars[i].ready == 0) continue;
       add(PlanFaultKind::kScalarUnmade, scalar_at(i),
-          named("step", plan_.scalars[i].ready - 1) + " has no result that is this scalar or has it as a size",
+          named("step", plan_.scalars[i].ready - 1) + " produces neither this scalar nor a tensor of this size",
           step_at(plan_.scalars[i].ready - 1));
     }
   }
@@ -394,7 +394,7 @@ class Rules {
         add(PlanFaultKind::kUnmade, subject, "is on " + named("storage", owner) + ", which no step makes",
             storage_at(owner));
       } else if ((storage(owner).flags & FX_STORAGE_RETURNED) == 0) {
-        add(PlanFaultKind::kReturned, subject, "is on " + named("storage", owner) + ", which is not flagged returned",
+        add(PlanFaultKind::kReturned, subject, "is on " + named("storage", owner) + ", which is not marked as returned",
             storage_at(owner));
       }
     }
@@ -411,7 +411,8 @@ class Rules {
     const uint32_t input = input_of_[word_index(output.value)];
     if (input == FX_NONE) return;
     add(PlanFaultKind::kSharedTensor, subject,
-        "is the tensor of " + named("input", input) + ", and is_input names none", tensor_at(word_index(output.value)));
+        "is the tensor of " + named("input", input) + ", but is_input names no input",
+        tensor_at(word_index(output.value)));
   }
 
   void check_storages() {
@@ -420,12 +421,12 @@ class Rules {
       const Subject subject = storage_at(i);
       if (((checked.flags & FX_STORAGE_WRITTEN) != 0) != is_written_[i]) {
         add(PlanFaultKind::kFlags, subject,
-            is_written_[i] ? "a step writes it without FX_STORAGE_WRITTEN"
-                           : "FX_STORAGE_WRITTEN, but no step writes it");
+            is_written_[i] ? "lacks FX_STORAGE_WRITTEN, but a step writes it"
+                           : "has FX_STORAGE_WRITTEN, but no step writes it");
       }
       const bool is_returned = (checked.flags & FX_STORAGE_RETURNED) != 0;
       if (is_returned && !is_output_[checked.alias_class]) {
-        add(PlanFaultKind::kReturned, subject, "is flagged returned, but no output is on it");
+        add(PlanFaultKind::kReturned, subject, "is flagged returned, but no output uses this storage");
       }
       check_bytes(i);
       if (!is_made(checked) || checked.first == FX_NONE) continue;
@@ -524,7 +525,7 @@ class Rules {
     if (!is_made(buffer) || buffer.first == FX_NONE || buffer.last >= end) return;
     add(PlanFaultKind::kEndsInExchange, step_at(exchange),
         named("storage", used) + " ends after " + named("step", buffer.last) + ", but the exchange ends " +
-            (wait == FX_NONE ? std::string("with the plan: no step waits for it") : "in " + named("step", wait)),
+            (wait == FX_NONE ? std::string("with the plan, as no step waits for it") : "in " + named("step", wait)),
         storage_at(used));
   }
 

@@ -127,7 +127,7 @@ class PlacementRules {
     if (placement_.version != FX_PLAN_VERSION || placement_.size != sizeof(FxPlacement)) {
       add(PlanFaultKind::kBadVersion, {},
           "the placement has version " + std::to_string(placement_.version) + " with " +
-              std::to_string(placement_.size) + " bytes; this checker knows version " +
+              std::to_string(placement_.size) + " bytes; this checker expects version " +
               std::to_string(FX_PLAN_VERSION) + " with " + std::to_string(sizeof(FxPlacement)));
       return false;
     }
@@ -136,10 +136,11 @@ class PlacementRules {
     check_count(placement_.workspaces, placement_.num_workspaces, num_steps_, "workspaces", "steps");
     check_count(placement_.kernels, placement_.num_kernels, num_steps_, "kernels", "steps");
     if (plan_.num_storages + plan_.num_steps >= FX_NONE) {
-      add(PlanFaultKind::kBadArray, {}, "more storages and steps than 32 bits can number");
+      add(PlanFaultKind::kBadArray, {}, "too many storages and steps for indices of 32 bits");
     }
     if (placement_.num_events >= FX_NONE || (placement_.events == nullptr && placement_.num_events > 0)) {
-      add(PlanFaultKind::kBadArray, {}, std::to_string(placement_.num_events) + " events cannot be read");
+      add(PlanFaultKind::kBadArray, {},
+          std::to_string(placement_.num_events) + " events, which are too many or at a null pointer");
     }
     if (placement_.device != FX_NONE && placement_.device >= plan_.num_strings) {
       add(PlanFaultKind::kBadIndex, {},
@@ -170,7 +171,8 @@ class PlacementRules {
     for (uint32_t i = 0; i < num_steps_ && !faults_.full(); ++i) {
       if (placement_.streams[i] < placement_.stream_count) continue;
       add(PlanFaultKind::kStream, step_at(i),
-          "runs on stream " + std::to_string(placement_.streams[i]) + " of " + std::to_string(placement_.stream_count));
+          "runs on stream " + std::to_string(placement_.streams[i]) + ", but the stream count is " +
+              std::to_string(placement_.stream_count));
     }
   }
 
@@ -179,14 +181,14 @@ class PlacementRules {
       const FxEvent& event = placement_.events[i];
       const Subject subject{Part::kEvent, i};
       if (event.recorded_by >= num_steps_ || event.awaited_by >= num_steps_) {
-        add(PlanFaultKind::kEvent, subject, "names a step beyond the last");
+        add(PlanFaultKind::kEvent, subject, "refers to a step that does not exist");
       } else if (event.recorded_by >= event.awaited_by) {
         add(PlanFaultKind::kEvent, subject,
             named("step", event.awaited_by) + " awaits it, but step " + std::to_string(event.recorded_by) +
-                " records it and is not earlier",
+                ", which records it, is not earlier",
             step_at(event.awaited_by));
       } else if (placement_.streams[event.recorded_by] == placement_.streams[event.awaited_by]) {
-        add(PlanFaultKind::kEvent, subject, "orders two steps of one stream", step_at(event.awaited_by));
+        add(PlanFaultKind::kEvent, subject, "orders two steps of the same stream", step_at(event.awaited_by));
       } else if (i > 0 && event.awaited_by < placement_.events[i - 1].awaited_by) {
         add(PlanFaultKind::kEvent, subject, "is not sorted by the step that awaits it", step_at(event.awaited_by));
       }
@@ -240,7 +242,7 @@ class PlacementRules {
     check_range(storage_at(index), "its block", block);
     if (block.kind == FX_BLOCK_ARENA && storage.first != FX_NONE && bytes.has_value() && block.bytes < *bytes) {
       add(PlanFaultKind::kBlockSmall, storage_at(index),
-          "has " + std::to_string(*bytes) + " bytes, but its block " + std::to_string(block.bytes));
+          "has " + std::to_string(*bytes) + " bytes, but its block has " + std::to_string(block.bytes));
     }
   }
 
@@ -251,7 +253,7 @@ class PlacementRules {
       return;
     }
     add(PlanFaultKind::kBlock, subject,
-        name + " has " + std::to_string(block.bytes) + " bytes from " + std::to_string(block.offset) +
+        name + " has " + std::to_string(block.bytes) + " bytes from offset " + std::to_string(block.offset) +
             ", but the arena has " + std::to_string(placement_.arena_bytes));
   }
 

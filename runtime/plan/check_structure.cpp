@@ -70,7 +70,7 @@ class Structure {
     if (plan_.version != FX_PLAN_VERSION || plan_.size != sizeof(FxPlan)) {
       faults_.add(PlanFaultKind::kBadVersion, {},
                   "version " + std::to_string(plan_.version) + " with " + std::to_string(plan_.size) +
-                      " bytes; this checker knows version " + std::to_string(FX_PLAN_VERSION) + " with " +
+                      " bytes; this checker expects version " + std::to_string(FX_PLAN_VERSION) + " with " +
                       std::to_string(sizeof(FxPlan)));
       return false;
     }
@@ -454,9 +454,13 @@ class Structure {
         faults_.add(PlanFaultKind::kBadIndex, subject, "a collective without a group");
       }
     }
-    bool spans_good = true;
+    if (are_spans_good(step, subject)) check_step_items(step, subject, see);
+  }
+
+  bool are_spans_good(const FxStep& step, const Subject& subject) {
+    bool are_good = true;
     const auto check = [&](const char* field, uint64_t first, uint64_t num, uint64_t count, const char* array) {
-      spans_good &= check_span(subject, field, first, num, count, array);
+      are_good &= check_span(subject, field, first, num, count, array);
     };
     check("args", step.args, step.num_args, plan_.num_words, "words");
     check("keywords", step.keywords, 2 * uint64_t{step.num_keywords}, plan_.num_words, "words");
@@ -464,11 +468,12 @@ class Structure {
     check("writes", step.writes, step.num_writes, plan_.num_indices, "indices");
     check("frees", step.frees, step.num_frees, plan_.num_indices, "indices");
     check("after", step.after, step.num_after, plan_.num_indices, "indices");
-    if (!spans_good) return;
-    if (!charge(uint64_t{step.num_args} + 2 * uint64_t{step.num_keywords} + step.num_results + step.num_writes +
-                step.num_frees + step.num_after)) {
-      return;
-    }
+    return are_good && charge(uint64_t{step.num_args} + 2 * uint64_t{step.num_keywords} + step.num_results +
+                              step.num_writes + step.num_frees + step.num_after);
+  }
+
+  template <class See>
+  void check_step_items(const FxStep& step, const Subject& subject, const See& see) {
     for (uint32_t k = 0; k < step.num_args && !full(); ++k) {
       const FxWord word = plan_.words[step.args + k];
       if (check_word(subject, "an argument", word)) walk(word, see);

@@ -11,19 +11,21 @@
 
 namespace fxopt::plan_check {
 
-// Shared by the files of the checker, which deliberately decodes words on its own.
+// The files of the checker share these functions. The checker has its own functions that decode
+// words, because it must not share code with the planner.
 inline uint64_t word_kind(FxWord word) { return word & 0xFF; }
 inline uint64_t word_index(FxWord word) { return word >> 8; }
 
-// Returns the number in a word, if the plan stores one. The word must be valid.
+// Returns the number in a word, or nullopt if the plan does not store a number for the word. The
+// word must be valid.
 inline std::optional<int64_t> word_number(const FxPlan& plan, FxWord word) {
   if (word_kind(word) == FX_WORD_INT) return static_cast<int64_t>(word) >> 8;
   if (word_kind(word) == FX_WORD_NUMBER) return plan.numbers[word_index(word)];
   return std::nullopt;
 }
 
-// Returns true if both indices name the same device. Two strings may have equal text; FX_NONE is a
-// device of its own.
+// Returns true if both indices refer to the same device. Two different strings may have equal text.
+// FX_NONE represents a device that differs from all others.
 inline bool is_same_device(const FxPlan& plan, uint32_t a, uint32_t b) {
   if (a == b) return true;
   if (a == FX_NONE || b == FX_NONE) return false;
@@ -64,7 +66,7 @@ inline Subject storage_at(uint64_t index) { return {Part::kStorage, index}; }
 inline Subject tensor_at(uint64_t index) { return {Part::kTensor, index}; }
 inline Subject scalar_at(uint64_t index) { return {Part::kScalar, index}; }
 
-// "step 4".
+// Returns text such as "step 4".
 std::string text_of(Subject subject);
 
 // The faults found so far, and the graph under check.
@@ -73,7 +75,8 @@ class FaultList {
   bool full() const { return faults_.size() >= kMaxPlanFaults; }
   size_t size() const { return faults_.size(); }
 
-  // Adds "step 4: message". `other` is a second index of the fault. Ignored when full.
+  // Adds a fault with the text "step 4: message". `other` is a second subject of the fault. Nothing
+  // is added if the list is full.
   void add(PlanFaultKind kind, Subject subject, const std::string& message, Subject other = {});
 
   void enter(uint32_t graph) { graphs_.push_back(graph); }
@@ -85,26 +88,28 @@ class FaultList {
   std::vector<uint32_t> graphs_;
 };
 
-// Facts for the rules, about a plan whose indices are all valid.
+// Facts that the rules use. All indices of the plan are valid.
 struct PlanFacts {
-  // Arguments and keywords of step s, with lists flattened: [begin[s], begin[s + 1]).
+  // The arguments and keyword values of step s are entries [begin[s], begin[s + 1]). Lists are
+  // flattened.
   std::vector<size_t> tensor_begin, scalar_begin;
   std::vector<uint32_t> arg_tensors, arg_scalars;
-  // The same for outputs: (output, tensor or scalar).
+  // Pairs of an output and a tensor or scalar of the output. Lists are flattened.
   std::vector<std::pair<uint32_t, uint32_t>> output_tensors, output_scalars;
-  // `ready` of the latest scalar among sizes, strides and offset
+  // The entry of each tensor is the largest `ready` of the scalars in the tensor's sizes, strides
+  // and offset.
   std::vector<uint32_t> tensor_ready;
 
-  // Filled by the rules.
-  std::vector<uint32_t> maker;      // by storage: the step that makes it, or FX_NONE
-  std::vector<uint32_t> last_wait;  // by step that starts an exchange, or FX_NONE
+  // The rules fill these members.
+  std::vector<uint32_t> maker;      // by storage: the step that makes the storage, or FX_NONE
+  std::vector<uint32_t> last_wait;  // by step: the last wait for the step's exchange, or FX_NONE
 };
 
-// Checks that every index, word, enumerator, list and scalar code is valid. Fills the first part of
-// the facts. Returns false if there is a fault.
+// Checks that every index, word, enumerator, list and scalar code is valid. Fills the members of
+// `facts` that the rules do not fill. Returns false if there is a fault.
 bool check_structure(const FxPlan& plan, FaultList& faults, PlanFacts& facts);
 
-// The set of legal sources.
+// The level of a plan, which determines the legal sources.
 enum class Level : uint8_t { kTop, kCalled, kAny };
 
 // Checks all rules of one plan and of the graphs it calls. Returns false if there is a fault.
@@ -112,10 +117,10 @@ bool check_graphs(const FxPlan& plan, Level level, FaultList& faults, PlanFacts&
 
 enum class Access : uint8_t { kRead, kWrite, kMake, kAlias };
 
-// Calls see(storage, access) for the storages that step `index` accesses; a storage may come more
-// than once. kRead excludes storages that the step writes. kAlias: a result uses the storage, but
-// another step made it. `written` has FX_NONE or a step for each storage, and is scratch space of
-// this function.
+// Calls see(storage, access) for each storage that step `index` accesses. A storage may be passed
+// more than once. A storage that the step writes is never passed with kRead. kAlias means that a
+// result uses the storage, but another step made it. `written` is scratch space of this function.
+// `written` has one entry for each storage. The entry is FX_NONE or a step.
 template <class See>
 void for_each_access(const FxPlan& plan, const PlanFacts& facts, uint32_t index, std::vector<uint32_t>& written,
                      const See& see) {

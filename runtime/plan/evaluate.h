@@ -10,11 +10,11 @@
 
 namespace fxopt {
 
-// A number on the host: an integer, a bool, or a double.
+// A number on the host, which is an integer, a bool or a double.
 struct ScalarValue {
   FxScalarType type = FX_SCALAR_INT;
-  int64_t integer = 0;  // INT, and BOOL: 0 or 1
-  double real = 0;      // FLOAT
+  int64_t integer = 0;  // value of INT, or of BOOL as 0 or 1
+  double real = 0;      // value of FLOAT
 
   static ScalarValue of(int64_t value) { return {FX_SCALAR_INT, value, 0}; }
   static ScalarValue of_bool(bool value) { return {FX_SCALAR_BOOL, value ? 1 : 0, 0}; }
@@ -23,30 +23,32 @@ struct ScalarValue {
   bool as_bool() const { return type == FX_SCALAR_FLOAT ? real != 0 : integer != 0; }
 };
 
-// Returns the value of a scalar that is not computed: an input's size, or a step's result. Nullopt:
-// unknown.
+// Returns the value of a scalar that is not computed from other scalars, such as an input's size or
+// a step's result. Returns nullopt if the value is unknown.
 using ScalarSource = std::function<std::optional<ScalarValue>(uint32_t scalar)>;
 
-// The scalars of a plan, as far as they are known.
+// The values of the scalars of a plan. A value may be unknown.
 class ScalarValues {
  public:
   explicit ScalarValues(const FxPlan& plan) : plan_(&plan), values_(plan.num_scalars) {}
 
-  // Evaluates all scalars in their order. O(scalars + code).
+  // Evaluates all scalars in the order of the plan. O(scalars + code).
   static ScalarValues of(const FxPlan& plan, const ScalarSource& source);
-  // Evaluates with the values of symbols: the value given by name, else the file's hint, else the
-  // only value in its range.
+  // Evaluates all scalars. Each symbol has the value that symbol_value() returns for it.
   using SymbolOf = std::function<std::optional<int64_t>(std::string_view name)>;
   static ScalarValues by_symbols(const FxPlan& plan, const SymbolOf& given);
 
   void set(uint32_t scalar, std::optional<ScalarValue> value) { values_[scalar] = value; }
-  // Runs the code of a CODE scalar on the values known now. Returns nullopt if an operand is
-  // unknown, on a division by zero, on an overflow of 64 bits, and if the code is malformed.
-  // O(code).
+  // Runs the code of a CODE scalar on the values that are known at the time of the call. O(code).
+  // Returns nullopt in these cases:
+  // - An operand is unknown.
+  // - The code divides by zero.
+  // - A number overflows 64 bits.
+  // - The code is malformed.
   std::optional<ScalarValue> compute(uint32_t scalar) const;
 
-  // Returns the value of a word that is a number or a scalar; nullopt for other words and unknown
-  // values. O(1).
+  // Returns the value of a word that is a number or a scalar. Returns nullopt for any other word,
+  // or if the value is unknown. O(1).
   std::optional<ScalarValue> value(FxWord word) const;
   std::optional<int64_t> integer(FxWord word) const;
 
@@ -55,19 +57,21 @@ class ScalarValues {
   std::vector<std::optional<ScalarValue>> values_;
 };
 
-// Returns the value of a scalar without an input or step as its source: the value given for its
-// symbol, else the file's hint, else the only value in its range. O(1), plus the cost of `given`.
+// Returns the value of a scalar that neither an input nor a step provides. The value is the first
+// of these that exists: the value given for the scalar's symbol, the file's hint, and the only
+// value in the symbol's range. Returns nullopt if the range has several values. O(1), plus the cost
+// of `given`.
 std::optional<ScalarValue> symbol_value(const FxPlan& plan, const FxScalar& scalar,
                                         const ScalarValues::SymbolOf& given);
 
-// For by_symbols(): gives no value.
+// A function for by_symbols() that returns no value.
 inline std::optional<int64_t> no_symbol_value(std::string_view) { return std::nullopt; }
 
-// Applies one operator to its operands, the last on top, as Python computes it. Returns nullopt if
-// Python raises an error, and on an overflow of 64 bits. `operands` must have as many entries as
-// the operator takes.
+// Applies one operator to its operands, as Python does. The last operand is the one on top of the
+// stack. Returns nullopt if Python raises an error, or if a number overflows 64 bits. `operands`
+// must have as many entries as the operator takes.
 std::optional<ScalarValue> apply_code(FxCodeOp op, const ScalarValue* operands);
-// Returns the number of operands of the operator; 0 for PUSH and for invalid operators.
+// Returns the number of operands of the operator. Returns 0 for PUSH and for invalid operators.
 int num_operands(uint32_t op);
 
 }  // namespace fxopt

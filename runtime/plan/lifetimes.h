@@ -11,16 +11,19 @@
 
 namespace fxopt {
 
-// The last steps of lowering, once a plan has all its steps. Storage i is buffer i of `storages`.
+// The last stage of lowering, which runs after all steps were added to the plan. Storage i of the
+// plan is buffer i of `storages`.
 
-// Sets the bytes of each storage, and which sizes are known late. O(storages).
+// Sets the bytes of each storage. Marks the storages whose sizes become known only while steps run.
+// O(storages).
 void set_sizes(const Graph& graph, const StorageMap& storages, ScalarBuilder& scalars, Plan& plan);
 
-// Sets lifetimes and roles as analyze_memory() reports them, and for each step the list of storages
-// that end after it. The list follows the order in which torch.fx code frees them: the inputs of
-// the node where they end, then values without users. A result that no step waits for is busy to
-// the end. `steps_before`: for each place of the schedule, and the end, the steps before it.
-// `has_tensor`: by storage. O(nodes + words), plus analyze_memory().
+// Sets the lifetimes and roles that analyze_memory() reports. For each step, sets the list of
+// storages that are freed after the step. The list has the order in which torch.fx code frees
+// storages: the inputs that end at their node come first, then the values without users. If no step
+// waits for a collective, the collective's storages are in use until the last step. `steps_before`
+// has the number of steps before each place of the schedule, and before the end. `has_tensor` has
+// one entry for each storage. O(nodes + words), plus analyze_memory().
 void set_lifetimes(const Graph& graph, const StorageMap& storages, std::span<const uint32_t> steps_before,
                    const std::vector<bool>& has_tensor, Plan& plan);
 

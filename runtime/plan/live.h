@@ -11,15 +11,16 @@ namespace fxopt {
 
 inline constexpr size_t kNumRoles = FX_ROLE_WORKSPACE + 1;
 
-// The most bytes of one device live at once in a plan: inputs, constants, and the results of its
-// steps.
+// The largest number of bytes that are live at once on one device. These bytes include inputs,
+// constants and results of steps.
 struct PlanPeak {
   int64_t bytes = 0;
   uint32_t step = 0;                         // the first step that reaches the peak
-  std::array<int64_t, kNumRoles> by_role{};  // by FxRole, at that step
+  std::array<int64_t, kNumRoles> by_role{};  // bytes at that step, by FxRole
 };
 
-// Counts the storages of known size; `device` as in FxStorage. O(storages + steps).
+// Returns the peak of one device. `device` is an index as in FxStorage. Storages of unknown size
+// are left out. O(storages + steps).
 PlanPeak peak_of(const FxPlan& plan, const ScalarValues& values, uint32_t device);
 
 }  // namespace fxopt

@@ -186,7 +186,7 @@ class Lowering {
     const FxWord word = scalars_.of(dim);
     if (word == kNoWord) {
       fail(node, ErrorCode::kUnknownSize,
-           "the size " + module_.exprs.to_string(dim.expr) + " has no source before it is needed",
+           "the size " + module_.exprs.to_string(dim.expr) + " is needed before anything determines it",
            "save the graph with the sizes of its inputs, or with the call that determines the size");
     }
     return word;
@@ -275,7 +275,7 @@ class Lowering {
     input.node = node_of(node);
     if (has_elements(graph_.value(node))) {
       fail(node, ErrorCode::kUnsupportedGraph, "an input of the step is a tuple, a list or a dict",
-           "make each of its elements an input");
+           "make each element an input");
     }
     input.value = leaves.count == 1 ? leaves_[leaves.first] : kNoWord;
     input.role = static_cast<uint32_t>(recorded_role(graph_, node));
@@ -460,7 +460,7 @@ class Lowering {
     if (graph_[node].value.is_valid()) return nested_word(graph_[node].value, leaf);
     if (graph_[node].names_attribute()) return attribute_word(node);
     if (of_node_.get(node).count == 1) return leaves_[leaf];
-    fail(node, ErrorCode::kUnknownSize, "its value has no record, but another node uses it",
+    fail(node, ErrorCode::kUnknownSize, "the file records no value for this node, but another node uses the value",
          "save the graph with the values of its nodes (meta['val'])");
     return kNoWord;
   }
@@ -573,7 +573,8 @@ class Lowering {
     graph_.for_each_input(node, [&](NodeId input) {
       if (!storages_.input_metadata_changes(node, input, node)) return;
       fail(node, ErrorCode::kUnsupportedGraph,
-           "it uses %" + std::string(graph_.name_of(input)) + ", whose sizes or storage were changed in place since",
+           "it uses %" + std::string(graph_.name_of(input)) +
+               " after another call changed the sizes or the storage of this operand in place",
            "let it use the result of the call that changed them, as functionalization does");
     });
   }
@@ -639,8 +640,8 @@ class Lowering {
     if (has_effect(effects, Effect::kRandom)) add_draw(node, step);
     if (has_effect(effects, Effect::kCollective)) {
       if (is_raced(graph_, storages_, node)) {
-        fail(node, ErrorCode::kUnsupportedGraph, "one of its buffers is written before a wait for the exchange",
-             "wait first: the exchanged data would depend on timing");
+        fail(node, ErrorCode::kUnsupportedGraph, "one of its buffers is written before the wait for the exchange",
+             "wait before the write; otherwise the exchanged data depends on timing");
       }
       step.group = group_index(group_of_call(graph_, node), node);
       if (step.kind == FX_STEP_COLLECTIVE) step.sequence = sequences_[step.group]++;
@@ -761,7 +762,7 @@ class Lowering {
       const FxWord bytes = plan_->storages[extent.storage].bytes;
       if (kind_of(bytes) != FX_WORD_INT || extent.bytes <= small_int_of(bytes)) continue;
       fail(extent.node, ErrorCode::kUnsupportedGraph,
-           "its record reaches to byte " + std::to_string(extent.bytes) + " of a storage of " +
+           "it is recorded as a tensor that ends at byte " + std::to_string(extent.bytes) + " of a storage of " +
                std::to_string(small_int_of(bytes)) + " bytes",
            "trace the graph again: the record of this value or of its storage is wrong");
       return;

@@ -10,29 +10,32 @@
 
 namespace fxopt {
 
-// Identifies the first recording of a random call: the run of its graph, and its uid then. A
-// recomputed copy has the key of its original, whichever graph it is in, so no pass and no cut
-// changes a draw.
+// Identifies the first recording of a random call. The key holds the run of the call's graph, and
+// the uid that the call had in this recording. A recomputed copy has the key of its original in
+// every graph. Therefore draws do not change if passes rewrite the graph or split it.
 struct DrawKey {
   uint32_t invocation = 0;
   uint64_t uid = 0;
 };
 using DrawKeys = std::function<DrawKey(const Graph&, NodeId)>;
 
-// Lowers one graph to a plan, in schedule order. Sizes, strides and dtypes of values are the
-// recorded ones. Lifetimes come from analyze_memory(): from the first step at or after the first
-// place, to the last step at or before the last place. Views, getitems and numbers that the host
-// can compute from sizes become no steps.
+// Lowers one graph to a plan, in schedule order. Values have their recorded sizes, strides and
+// dtypes. Lifetimes come from analyze_memory(). In the plan, a lifetime begins with the first step
+// at or after its first place in the schedule. A lifetime ends with the last step at or before its
+// last place in the schedule. Views, getitems and numbers that the host can compute from sizes do
+// not become steps.
 //
-// Errors, with the node: kUnsupportedGraph for graphs that a plan cannot express (an argument that
-// is not a value, a graph that runs itself, a tensor read after its metadata changed in place).
-// kUnknownSize if a value that a step needs has no record, or if a size has no known source. The
-// graph must be valid (verify()). O(nodes + edges + tensors + expressions), plus analyze_memory().
+// The graph must be valid (verify()). O(nodes + edges + tensors + expressions), plus
+// analyze_memory(). Each error contains the node:
+// - kUnsupportedGraph: A plan cannot express the graph. Examples are an argument that is not a
+//   value, a graph that runs itself, and a tensor that is read after its metadata changed in place.
+// - kUnknownSize: A value that a step needs has no record, or a size has no known source.
 Result<std::unique_ptr<Plan>> lower(const Graph& graph, const DrawKeys& draw_key);
 
-// Lowers a module's step, after composing it into one graph (compose_step()). Errors: those of
-// find_step() and lower(). `added_gradients`, if not null, receives the names of gradients that
-// accumulate onto those of an earlier run: no step of the plan adds them.
+// Composes a module's step into one graph with compose_step(), and lowers this graph. Fails with
+// the errors of find_step() and lower(). If `added_gradients` is not null, it receives names of
+// gradients that accumulate onto gradients of an earlier run. No step of the plan performs these
+// additions.
 Result<std::unique_ptr<Plan>> lower_step(Module& module, std::vector<std::string>* added_gradients = nullptr);
 
 }  // namespace fxopt

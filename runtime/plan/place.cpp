@@ -145,7 +145,7 @@ class Placer {
   Error unknown_size(const FxStorage& storage) const {
     Error error{ErrorCode::kUnknownSize,
                 "a symbol in its size has no value, and the file has no hint",
-                "give it: --symbol NAME=VALUE",
+                "give a value with --symbol NAME=VALUE",
                 {}};
     error.where.node = text_at(plan_, plan_.nodes[storage.node].name);
     return error;

@@ -10,28 +10,30 @@
 
 namespace fxopt {
 
-// Decoders of words.
+// Functions that decode and make words.
 inline FxWordKind kind_of(FxWord word) { return static_cast<FxWordKind>(word & 0xFF); }
 inline uint32_t index_of(FxWord word) { return static_cast<uint32_t>(word >> 8); }
 inline int64_t small_int_of(FxWord word) { return static_cast<int64_t>(word) >> 8; }
 inline FxWord make_word(FxWordKind kind, uint64_t payload) { return (payload << 8) | static_cast<uint64_t>(kind); }
 inline constexpr FxWord kNoWord = 0;
 
-// Returns the string of that index; empty for FX_NONE and other invalid indices.
+// Returns the string with this index. Returns an empty string for FX_NONE and for other invalid
+// indices.
 inline std::string_view text_at(const FxPlan& plan, uint32_t index) {
   if (index >= plan.num_strings) return {};
   return {plan.strings[index].data, plan.strings[index].size};
 }
-// True for a storage that a step makes.
+// Returns true if a step makes the storage.
 inline bool is_made(const FxStorage& storage) {
   return storage.source == FX_SOURCE_PLANNED || storage.source == FX_SOURCE_LATE;
 }
-// "aten.mm.default".
+// Returns the name of a step's operator, such as "aten.mm.default".
 inline std::string_view op_name(const FxPlan& plan, const FxStep& step) {
   return text_at(plan, plan.ops[step.op].name);
 }
 
-// The arrays to which an FxPlan points. The maker of a plan fills them and passes view() on.
+// The arrays to which an FxPlan points. The maker of a plan fills these arrays, and then passes the
+// result of view() to users.
 class Plan {
  public:
   Plan() = default;
@@ -58,13 +60,13 @@ class Plan {
 
   // Adds a string and returns its index. O(length).
   uint32_t add_string(std::string_view text);
-  std::string_view text(uint32_t index) const;  // empty for FX_NONE
+  std::string_view text(uint32_t index) const;  // returns an empty string for FX_NONE
 
   // Returns a number as a word. O(1).
   FxWord number(int64_t value);
   FxWord real(double value);
 
-  // Returns the current arrays; valid until the plan changes. O(strings).
+  // Returns the current arrays. The view is valid until the plan changes. O(strings).
   const FxPlan& view();
 
  private:

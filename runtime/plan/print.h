@@ -6,17 +6,17 @@
 
 namespace fxopt {
 
-// Formats a word for people: "t3" a tensor, "n2" a scalar, numbers, lists in brackets.
+// Formats a word for people. "t3" is a tensor, and "n2" is a scalar. Lists are in brackets.
 std::string word_text(const FxPlan& plan, FxWord word);
-// Formats "f32[2, 16](16, 1)+4 on s7": sizes, strides unless row-major, a nonzero offset, the
-// storage.
+// Formats a tensor as text such as "f32[2, 16](1, 2)+4 on s7". The text has the dtype, the sizes,
+// the strides, the offset and the storage. Row-major strides and an offset of 0 are omitted.
 std::string tensor_text(const FxPlan& plan, uint32_t tensor);
 
-// Prints the whole plan: a line for each input, scalar, storage, step and output. Called graphs
-// follow it. O(size of the plan).
+// Prints the whole plan, with one line for each input, scalar, storage, step and output. The graphs
+// that the plan calls follow. O(size of the plan).
 std::string print_plan(const FxPlan& plan);
-// Prints the arena of one device: a line for each storage by offset. Then prints streams and events
-// if there are several. O(size of both).
+// Prints the arena of one device, with one line for each storage, sorted by offset. Then prints one
+// line for each event between streams. O(size of both).
 std::string print_placement(const FxPlan& plan, const FxPlacement& placement);
 
 }  // namespace fxopt

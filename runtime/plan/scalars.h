@@ -13,48 +13,51 @@
 
 namespace fxopt {
 
-// The scalars of a plan: symbols from the point where they become known, and values computed from
-// them.
+// Builds the scalars of a plan. Scalars are symbols, each with the step after which it is known,
+// and values computed from symbols.
 //
-// Each distinct expression has one scalar, whose code pushes the scalars of its operands. The
-// number of instructions equals the number of nodes in the expressions, however often they are
-// used.
+// Each distinct expression has one scalar. The scalar's code pushes the scalars of the expression's
+// operands. The number of instructions is equal to the number of nodes in the expressions. The
+// number does not depend on how often the expressions are used.
 class ScalarBuilder {
  public:
   ScalarBuilder(const Module& module, Plan& plan);
 
-  // Returns an expression or a size as a word: a number, or a scalar. Returns kNoWord if a symbol
-  // in it is not bound, or if it has an unknown function. O(nodes of the expression that were not
-  // seen before).
+  // Returns an expression or a size as a word, which is a number or a scalar. Returns kNoWord if
+  // the expression has an unbound symbol or an unknown function. O(nodes of the expression that
+  // were not seen before).
   FxWord of(ExprId expr);
   FxWord of(const Dim& dim);
 
-  // Binds a symbol, which becomes known from a size of an input, as an input, or after `ready`
-  // steps. Returns its scalar. The symbol must not be bound. O(1).
+  // Each function binds a symbol and returns its scalar. The symbol must not be bound. O(1).
+  // - bind_dim(): The symbol is a size of an input.
+  // - bind_input(): The symbol is an input.
+  // - bind_step(): The symbol becomes known after `ready` steps.
+  // - bind_outer(): The symbol is a scalar of the calling graph.
   FxWord bind_dim(StringId symbol, uint32_t tensor, uint32_t dim);
   FxWord bind_input(StringId symbol, FxScalarType type);
   FxWord bind_step(StringId symbol, FxScalarType type, uint32_t ready);
   FxWord bind_outer(StringId symbol);
-  // Adds a scalar without a symbol: a result of a step.
+  // Adds a scalar without a symbol for a result of a step.
   FxWord add_step(FxScalarType type, uint32_t ready);
   bool is_bound(StringId symbol) const { return symbols_.find(symbol) != symbols_.end(); }
 
-  // Returns the symbol if the expression is exactly one symbol; otherwise an invalid id.
+  // Returns the symbol if the expression is exactly one symbol. Otherwise returns an invalid id.
   StringId symbol_of(ExprId expr) const;
   StringId symbol_of(const Dim& dim) const { return dim.is_static() ? StringId() : symbol_of(dim.expr); }
 
-  // Returns the bytes of a storage, see evaluate_size(), or kNoWord if they cannot be expressed.
-  // Not for kLike. O(rank).
+  // Returns the bytes of a storage, as evaluate_size() does. Returns kNoWord if no scalar can
+  // express the bytes. The kind of `source` must not be kLike. O(rank).
   FxWord bytes_of(const SizeSource& source);
 
-  // Returns the number of steps after which the word is known; 0 for a number.
+  // Returns the number of steps after which the word is known, which is 0 for a number.
   uint32_t ready(FxWord word) const;
 
  private:
   using Operands = std::vector<FxWord>;
 
   FxWord make(ExprId expr);
-  // Binds a symbol that is the rank itself; kNoWord for any other symbol.
+  // Binds a symbol of kind kRank. Returns kNoWord for any other symbol.
   FxWord bind_rank(StringId symbol);
   FxWord compute(FxCodeOp op, std::span<const FxWord> operands);
   FxWord add(FxScalar scalar);
@@ -62,7 +65,8 @@ class ScalarBuilder {
   void push(FxWord word);
   void apply(FxCodeOp op);
   FxWord take(FxScalarType type);
-  // Returns false if the size cannot be expressed; the code pushed so far is then useless.
+  // These functions return false if no scalar can express the size. In this case, discard the code
+  // that was pushed before.
   bool push_tensor_bytes(const Tensor& tensor);
   bool push_room_bytes(const SizeSource& source);
   bool push_recorded_bytes(const SizeSource& source);
@@ -70,7 +74,7 @@ class ScalarBuilder {
   const Module& module_;
   Plan& plan_;
   HashMap<StringId, FxWord> symbols_;
-  HashMap<StringId, uint32_t> rows_;  // rows of the module's symbols
+  HashMap<StringId, uint32_t> rows_;  // rows of the symbols in the module
   IdMap<ExprId, FxWord> words_;
   std::vector<FxCode> pending_;
   std::map<std::vector<uint64_t>, FxWord> by_code_;

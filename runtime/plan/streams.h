@@ -7,11 +7,11 @@
 
 namespace fxopt {
 
-// Spreads the steps of a one-stream placement over `streams` streams, without moving a byte. A step
-// follows one of its dependencies that is still the last step of its stream. Otherwise it runs on
-// the stream whose last step is the earliest. Events order steps that share a storage, and storages
-// that reuse the same bytes. `streams` is at least 1. Deterministic. O(steps * streams + words log
-// storages).
+// Spreads the steps of a placement with one stream over `streams` streams. No storage is moved. If
+// a dependency of a step is still the last step of its stream, the step runs on that stream.
+// Otherwise the step runs on the stream whose last step is the earliest. Events order steps that
+// share a storage, and storages that reuse the same bytes. `streams` must be at least 1. The result
+// is deterministic. O(steps * streams + words log storages).
 void spread_over_streams(const FxPlan& plan, uint32_t streams, PlanPlacement& placement);
 
 }  // namespace fxopt

@@ -7,8 +7,8 @@
 
 namespace fxopt {
 
-// Calls visit(FxWord) for a word, or for each element of a list word, however deeply nested.
-// O(words).
+// Calls visit(FxWord) for a word. For a list, calls visit() for each element instead. Lists may be
+// nested to any depth. O(words).
 template <class Visit>
 void for_each_leaf(const FxPlan& plan, FxWord word, const Visit& visit) {
   if (kind_of(word) != FX_WORD_LIST) {
@@ -20,8 +20,8 @@ void for_each_leaf(const FxPlan& plan, FxWord word, const Visit& visit) {
   for (uint64_t i = 1; i <= count; ++i) for_each_leaf(plan, plan.words[first + i], visit);
 }
 
-// Calls visit(FxWord) for each argument of a step: positional ones, then keyword values; lists by
-// element.
+// Calls visit(FxWord) for each positional argument of a step, then for each keyword value. For a
+// list, calls visit() for each element.
 template <class Visit>
 void for_each_argument(const FxPlan& plan, const FxStep& step, const Visit& visit) {
   for (uint32_t i = 0; i < step.num_args; ++i) for_each_leaf(plan, plan.words[step.args + i], visit);
@@ -36,8 +36,8 @@ void if_storage(const FxPlan& plan, FxWord word, const Visit& visit) {
   if (storage != FX_NONE) visit(storage);
 }
 
-// Calls visit(uint32_t storage) for each storage that a step reads, writes or makes, repeats
-// included.
+// Calls visit(uint32_t storage) for each storage that a step reads, writes or makes. A storage may
+// be visited several times.
 template <class Visit>
 void for_each_storage(const FxPlan& plan, const FxStep& step, const Visit& visit) {
   for_each_argument(plan, step, [&](FxWord word) { if_storage(plan, word, visit); });
@@ -45,9 +45,10 @@ void for_each_storage(const FxPlan& plan, const FxStep& step, const Visit& visit
   for (uint32_t i = 0; i < step.num_writes; ++i) visit(plan.indices[step.writes + i]);
 }
 
-// Returns the device of a step, as an index into the plan's strings. It is the device of the first
-// storage with a recorded device among those that the step makes, else among those that it reads
-// and writes. Returns FX_NONE if none has one. O(words).
+// Returns the device of a step, as an index into the plan's strings. The result is the device of
+// the first storage that has a recorded device. Storages of results come first. Storages that the
+// step reads follow, and storages that the step writes come last. Returns FX_NONE if no storage has
+// a recorded device. O(words).
 inline uint32_t device_of(const FxPlan& plan, const FxStep& step) {
   uint32_t device = FX_NONE;
   const auto see = [&](uint32_t storage) {

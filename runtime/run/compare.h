@@ -14,38 +14,41 @@
 
 namespace fxopt {
 
-// When two values count as equal. A NaN equals a NaN under all kinds but kBitwise, which compares
-// bits.
+// The condition under which two values are considered equal. A NaN is equal to a NaN under every
+// kind except kBitwise, which compares bits.
 struct Tolerance {
   enum class Kind : uint8_t {
     kBitwise,
-    kClose,  // |a - b| <= absolute + relative |b|, b the expected one
-    kUlp,    // at most this many numbers of the dtype between them
-    kAuto    // by the distance of both from the step in float64, see compare()
+    kClose,  // |a - b| <= absolute + relative |b|, where b is the expected value
+    kUlp,    // |a - b| is at most `ulps` units in the last place
+    kAuto    // compares with the step in float64, see compare()
   };
   Kind kind = Kind::kAuto;
   double relative = 0, absolute = 0;
   int64_t ulps = 0;
 };
 
-// "bitwise", "auto", "1e-5,1e-8", "ulp:2". Errors: kBadOptionValue.
+// Parses a tolerance, such as "bitwise", "auto", "1e-5,1e-8" or "ulp:2". Fails with kBadOptionValue
+// for any other text.
 Result<Tolerance> parse_tolerance(std::string_view text);
 
-// One output compared with the expected one.
+// The comparison of one output with the expected output.
 struct Comparison {
   size_t elements = 0;
-  size_t differing = 0;   // elements with different bits
-  size_t over = 0;        // beyond the tolerance
-  size_t not_finite = 0;  // ours, while the expected one is finite
-  size_t worst = 0;       // index of the worst element, row-major
+  size_t differing = 0;  // elements with different bits
+  size_t over = 0;       // elements beyond the tolerance
+  // The number of fxopt's elements that are not finite although the expected elements are finite.
+  size_t not_finite = 0;
+  size_t worst = 0;  // row-major index of the worst element
   double ours = 0, expected = 0;
   std::optional<double> reference;  // float64 value of the worst element
   bool passes = true;
 };
 
-// Compares elements of one dtype, row-major without padding. `reference` is the same output of the
-// step in float64, needed for kAuto. Under kAuto an element passes within this distance of float64:
-// 4 times the largest distance of ours in this output, plus one unit in the last place of the
+// Compares elements of one dtype, in row-major order without padding. `reference` is the same
+// output of the step in float64. kAuto requires `reference`. Under kAuto, an element passes if the
+// expected value is close to the reference. The allowed distance is 4 times the largest distance
+// between fxopt's value and the reference in this output, plus one unit in the last place of the
 // largest element. Integers and bools must be equal under kAuto. O(elements).
 Comparison compare(DType dtype, std::span<const std::byte> ours, std::span<const std::byte> expected,
                    std::span<const double> reference, const Tolerance& tolerance);
@@ -53,17 +56,18 @@ Comparison compare(DType dtype, std::span<const std::byte> ours, std::span<const
 // Returns the elements as float64. O(elements).
 std::vector<double> as_doubles(DType dtype, std::span<const std::byte> bytes);
 
-// A compared value: an output of the plan, or the results of a step.
+// A compared value, which is an output of the plan or the results of a step.
 struct Compared {
-  uint32_t output = FX_NONE, step = FX_NONE;  // one of these is set
+  uint32_t output = FX_NONE, step = FX_NONE;  // either `output` or `step` is set
   bool differs = false;
 };
 
-// Returns the steps in which one mistake could explain all differences: every differing value
-// depends on each such step. Steps on which the fewest agreeing values depend come first (a mistake
-// may be masked on its way to a value). Among equals, later steps come first. If the results of a
-// step and of all steps before it were compared, that step is first. O(words * compared / 64 +
-// steps log steps).
+// Returns the steps in which one mistake could explain all differences. Every differing value
+// depends on each of these steps. Steps on which fewer agreeing values depend come first. A
+// step with agreeing values remains possible, because a mistake may be masked on its way to a
+// value. Among otherwise equal steps, later steps come first. If the results of the first differing
+// step and of all earlier steps were compared, the first differing step comes before all others.
+// O(words * compared / 64 + steps log steps).
 std::vector<uint32_t> suspects(const FxPlan& plan, const std::vector<Compared>& compared);
 
 }  // namespace fxopt

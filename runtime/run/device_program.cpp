@@ -75,7 +75,7 @@ Result<uint64_t> DeviceProgram::allocate(int64_t bytes, const char* what) {
   if (status == FX_DEVICE_NO_MEMORY) {
     return Error{ErrorCode::kOutOfMemory,
                  std::string(what) + " " + (what[0] == 't' ? "need " : "needs ") + std::to_string(bytes) +
-                     " bytes, and " + std::to_string(device_.free_bytes()) + " are free on the device",
+                     " bytes, but only " + std::to_string(device_.free_bytes()) + " bytes are free on the device",
                  "`fxopt mem` reports a step's memory",
                  {}};
   }
@@ -179,19 +179,19 @@ Status DeviceProgram::take_from_allocator(uint32_t step, uint32_t storage, int64
     return ok_status();
   }
   const std::string message = "cannot allocate " + std::to_string(bytes) +
-                              " bytes or a segment of the allocator for them, with " + std::to_string(counted_) +
-                              " bytes of storages in use and " + std::to_string(device_.free_bytes()) +
-                              " free on the device";
+                              " bytes, or a segment of the allocator for these bytes: " + std::to_string(counted_) +
+                              " bytes of storages are in use, and " + std::to_string(device_.free_bytes()) +
+                              " bytes are free on the device";
   return error_at(step, storage, ErrorCode::kOutOfMemory, message, "`fxopt mem` reports where the peak is");
 }
 
 // Steps run at the addresses from this walk, so no segment may be returned to the device meanwhile.
 Error DeviceProgram::gave_back(uint32_t step) const {
   return error_at(step, ErrorCode::kOutOfMemory,
-                  "the caching allocator would have to return memory to the device here, which a run cannot do, with " +
-                      std::to_string(counted_) + " bytes in use and " + std::to_string(device_.free_bytes()) +
-                      " free on the device",
-                  "--memory arena needs less; `fxopt mem` reports where the peak is");
+                  "the caching allocator would have to return memory to the device, which a run does not allow: " +
+                      std::to_string(counted_) + " bytes are in use, and " + std::to_string(device_.free_bytes()) +
+                      " bytes are free on the device",
+                  "`--memory arena` needs less memory; `fxopt mem` reports where the peak is");
 }
 
 Status DeviceProgram::walk_allocator() {

@@ -15,18 +15,19 @@ namespace fxopt {
 
 struct DeviceOptions {
   uint32_t streams = 1;
-  // Observes each event of the caching allocator, in the order in which the step allocates and
+  // Called for each event of the caching allocator, in the order in which the step allocates and
   // frees. May be empty.
   std::function<void(const AllocatorEvent&)> observe_allocator;
 };
 
-// A plan ready to run on a device of a plugin. All memory is allocated, and all addresses are
-// known, before the first run. With the caching allocator, prepare() walks through the step's
-// allocations once, and the step runs at the resulting addresses.
+// A plan that is ready to run on a device of a plugin. All memory is allocated, and all addresses
+// are known, before the first run. With the caching allocator, prepare() makes the allocations of
+// the step once. The step then runs at the resulting addresses.
 class DeviceProgram final : public Program {
  public:
-  // `device` must outlive the program. Errors: those of HostProgram, kDeviceFailed, and
-  // kOutOfMemory with the node, the requested bytes and the free bytes.
+  // `device` must outlive the program. Fails with the errors of HostProgram, with kDeviceFailed, or
+  // with kOutOfMemory. The error kOutOfMemory states the node, the requested bytes and the free
+  // bytes.
   static Result<std::unique_ptr<DeviceProgram>> prepare(const FxPlan& plan, const ScalarValues& values,
                                                         const ExecuteOptions& options, PluginDevice& device,
                                                         const DeviceOptions& device_options);
@@ -37,20 +38,22 @@ class DeviceProgram final : public Program {
   const void* bytes_of(uint32_t storage) const override;
   Status read_status() const override { return read_status_; }
   int64_t reserved_peak() const override;
-  // the caching allocator's peak, as torch.cuda.max_memory_allocated; 0 without it
+  // Returns the peak of allocated bytes in the caching allocator, like
+  // torch.cuda.max_memory_allocated. Returns 0 without the caching allocator.
   int64_t allocated_peak() const;
   Result<std::vector<FxStepTime>> time_steps() override;
 
-  // Time of the last run by the device's events, from before its first launch to after its last
-  // one.
+  // Returns the time of the last run. The device's events measure this time, from before the first
+  // launch to after the last launch.
   double device_seconds() const { return device_seconds_; }
-  // CPU time to launch the last run.
+  // Returns the CPU time that the launches of the last run took.
   double launch_seconds() const { return launch_seconds_; }
-  // Bytes and number of the caller's storages on the device.
+  // These functions return the total bytes and the number of the caller's storages on the device.
   int64_t given_bytes() const { return given_bytes_; }
   size_t num_given() const { return num_given_; }
-  // The device memory that prepare() took, as the device reports it. Includes tables of calls,
-  // kernel code, the driver's rounding, and memory that other programs took meanwhile.
+  // Returns the device memory that prepare() took, as the device reports it. This memory includes
+  // tables of calls, kernel code, the driver's rounding, and memory that other programs took at the
+  // same time.
   int64_t measured_bytes() const { return measured_bytes_; }
 
  private:
@@ -86,11 +89,11 @@ class DeviceProgram final : public Program {
   FxProgram* program_ = nullptr;
   std::vector<uint64_t> blocks_;  // device blocks that this program owns
   std::unique_ptr<CachingAllocator> allocator_;
-  std::set<uint64_t> allocated_;      // not freed yet
-  std::vector<void*> workspaces_at_;  // by step
-  std::vector<void*> masks_;          // on the device, by step
+  std::set<uint64_t> allocated_;      // blocks that are not freed yet
+  std::vector<void*> workspaces_at_;  // by step: its workspace
+  std::vector<void*> masks_;          // by step: its mask on the device
   std::vector<Assertion> assertions_;
-  uint64_t slots_ = 0;  // a bool for each assertion
+  uint64_t slots_ = 0;  // address of a bool for each assertion
   int64_t given_bytes_ = 0, counted_ = 0, measured_bytes_ = 0;
   size_t num_given_ = 0;
   double device_seconds_ = 0, launch_seconds_ = 0;

@@ -9,14 +9,16 @@
 
 namespace fxopt {
 
-// Returns the bytes of all results of a step's nodes, which first_far_step() keeps.
+// Returns the bytes of the results of all steps. first_far_step() keeps a copy of all these
+// results.
 int64_t bytes_of_results(const FxPlan& plan, const ScalarValues& values);
 
-// Returns the first node that is far from its float64 result: an element of a result differs by
-// more than a thousandth of the largest element there. `wide` is the same step in float64
-// (widen()). This finds a kernel that is wrong in one type, but not one that is wrong in both; then
-// it returns nullopt. Inputs must be as before the first run. Runs each program once. Errors: those
-// of the runs.
+// Returns the first step with a result that is far from its float64 result. A result is far if an
+// element differs by more than a thousandth of the largest element of the float64 result. `wide` is
+// the same step in float64 (widen()). The function finds a kernel that is wrong in only one of the
+// two types. If a kernel is wrong in both types, the function may return nullopt. Inputs must have
+// the contents that they had before the first run. Each program runs once. Fails with the errors of
+// the runs.
 Result<std::optional<uint32_t>> first_far_step(Program& narrow, Program& wide, const ScalarValues& values);
 
 }  // namespace fxopt

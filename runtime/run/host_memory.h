@@ -11,15 +11,15 @@
 
 namespace fxopt {
 
-// Returns the bytes that the system can provide without reclaiming memory from other programs, or
-// nullopt if unknown.
+// Returns the bytes that the system can provide without reclaiming memory from other programs.
+// Returns nullopt if the number is unknown.
 std::optional<int64_t> free_host_memory();
 
-// Addresses in the form of the allocator and of devices.
+// These functions convert pointers to the addresses of allocators and devices, and back.
 inline void* pointer_of(uint64_t address) { return reinterpret_cast<void*>(address); }
 inline uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
-// Memory of one block, aligned to 512 bytes; empty if memory ran out.
+// The memory of one block, aligned to 512 bytes. The block is empty if memory ran out.
 class HostBlock {
  public:
   HostBlock() = default;
@@ -39,15 +39,16 @@ class HostBlock {
 class HostAllocator {
  public:
   virtual ~HostAllocator() = default;
-  // Returns null if memory ran out, and for 0 bytes.
+  // Returns null if memory ran out, or if `bytes` is 0.
   virtual void* take(int64_t bytes) = 0;
-  // Frees a block that take() returned; null is ignored.
+  // Frees a block that take() returned. Null is ignored.
   virtual void give(void* block) = 0;
-  // Returns the peak bytes of blocks in use and cached; 0 if nothing is cached.
+  // Returns the peak of the bytes of blocks that are in use or cached. Returns 0 if the allocator
+  // has no cache.
   virtual int64_t reserved_peak() const = 0;
 };
 
-// Takes each block from the system, so that memory debuggers see it.
+// Takes each block from the system, so that memory debuggers see each block.
 class SystemAllocator final : public HostAllocator {
  public:
   void* take(int64_t bytes) override;
@@ -58,8 +59,8 @@ class SystemAllocator final : public HostAllocator {
   std::unordered_map<void*, HostBlock> blocks_;
 };
 
-// The machine's memory as a device of the caching allocator. Work ends when the call returns: an
-// event is done at once.
+// The machine's memory, as a device for the caching allocator. Work has ended when a call returns,
+// so every event is complete as soon as it is recorded.
 class HostDevice final : public AllocatorDevice {
  public:
   ~HostDevice() override;
@@ -77,11 +78,11 @@ class HostDevice final : public AllocatorDevice {
 
  private:
   std::unordered_map<uint64_t, HostBlock> segments_;
-  std::unordered_map<uint64_t, int64_t> ranges_;  // reserved addresses: bytes
+  std::unordered_map<uint64_t, int64_t> ranges_;  // bytes of each reserved range, by address
 };
 
-// PyTorch's CUDA caching allocator over the machine's memory: the allocator that `fxopt mem`
-// simulates, serving a run.
+// PyTorch's CUDA caching allocator over the machine's memory. `fxopt mem` simulates the same
+// allocator. Here, the allocator serves a run.
 class CachingHostAllocator final : public HostAllocator {
  public:
   explicit CachingHostAllocator(const AllocatorConfig& config) : allocator_(device_, config) {}

@@ -115,10 +115,10 @@ Status HostProgram::take_blocks(uint32_t step) {
     addresses_[storage] = allocator_->take(bytes);
     counted_ += bytes;
     if (addresses_[storage] != nullptr || bytes == 0) continue;
-    return error_at(
-        step, ErrorCode::kOutOfMemory,
-        "cannot allocate " + std::to_string(bytes) + " bytes, with " + std::to_string(counted_ - bytes) + " in use",
-        "`fxopt mem` reports where the peak is");
+    return error_at(step, ErrorCode::kOutOfMemory,
+                    "cannot allocate " + std::to_string(bytes) + " bytes: " + std::to_string(counted_ - bytes) +
+                        " bytes are in use",
+                    "`fxopt mem` reports where the peak is");
   }
   workspace_ = allocator_->take(workspaces_[step]);
   if (workspaces_[step] > 0 && workspace_ == nullptr)

@@ -11,11 +11,14 @@
 
 namespace fxopt {
 
-// A plan ready to run on the CPU.
+// A plan that is ready to run on the CPU.
 class HostProgram final : public Program {
  public:
-  // `options.kernels` and `options.threads` must be set. Errors: kUnsupportedOp for a step without
-  // a CPU kernel; kOutOfMemory; kInternal if a storage of the caller is missing.
+  // `options.kernels` and `options.threads` must be set. Errors:
+  // - kUnsupportedOp: A step has no CPU kernel, a size is known only while steps run, or a storage
+  //   of the caller is missing.
+  // - kUnknownSize: place() cannot place the storages.
+  // - kOutOfMemory: Memory ran out.
   static Result<std::unique_ptr<HostProgram>> prepare(const FxPlan& plan, const ScalarValues& values,
                                                       const ExecuteOptions& options);
 
@@ -40,11 +43,13 @@ class HostProgram final : public Program {
   void poison_frees(uint32_t step);
 
   HostBlock arena_;
-  // Allocator of single storages.
+  // The allocator that allocates storages one by one. The pointer is null if storages are in the
+  // arena.
   std::unique_ptr<HostAllocator> allocator_;
   void* workspace_ = nullptr;
   int64_t counted_ = 0;
-  std::vector<FxStepTime>* times_ = nullptr;  // times of the current run, if each step is timed
+  // Times of the current run, or null if steps are not timed.
+  std::vector<FxStepTime>* times_ = nullptr;
 };
 
 }  // namespace fxopt

@@ -142,7 +142,7 @@ class InputBinder {
           (value->integer < scalar.min || value->integer > scalar.max)) {
         error_ = Error{ErrorCode::kBadInput,
                        "the symbol " + std::string(text_at(plan_, scalar.name)) + " is " +
-                           std::to_string(value->integer) + ", and the graph was traced for " +
+                           std::to_string(value->integer) + ", but the graph was traced for " +
                            std::to_string(scalar.min) + " to " + std::to_string(scalar.max),
                        "trace the graph again with these sizes",
                        {}};
@@ -192,7 +192,7 @@ class InputBinder {
       fail(ErrorCode::kBadInput, i,
            shape_text(contiguous(given.dtype, given.sizes)) + " is given for an input of " +
                shape_text(contiguous(shape.dtype, shape.sizes)),
-           given.dtype != shape.dtype ? "convert it: fxopt run does not change the dtype of an input" : "");
+           given.dtype != shape.dtype ? "convert the tensor: `fxopt run` does not change the dtype of an input" : "");
     }
   }
 

@@ -17,44 +17,46 @@
 
 namespace fxopt {
 
-// How inputs without a given value are made up. The numbers are counter-based, so that other
-// programs can reproduce them; see runtime/README.md, "Inputs".
+// The way in which values are generated for inputs without a given value. The numbers are
+// counter-based, so other programs can reproduce them. See runtime/README.md, "Inputs".
 enum class Fill : uint8_t { kNone, kRandom, kRamp, kZeros, kOnes };
 std::optional<Fill> fill_by_name(std::string_view name);
 
-// Returns the names of a step's input: the model's, its node's in its own graph, and its node's in
-// the step ("F0.x"). The last two are equal for a step of one graph. Names that do not exist are
-// empty. O(1).
+// Returns the three names of a step's input. The first is the name in the model. The second is the
+// name of the input's node in the original graph. The third is the name of the input's node in the
+// step, such as "F0.x". The second and the third name are equal for a step of one graph. A name
+// that does not exist is empty. O(1).
 std::array<std::string_view, 3> names_of(const FxPlan& plan, uint64_t input);
-// Returns the first of these names that exists: it is stable when the step is cut into graphs.
+// Returns the first name of names_of() that exists. This name does not change if the step is split
+// into graphs.
 std::string_view input_key(const FxPlan& plan, uint64_t input);
 
 // A tensor or a number for one input.
 struct GivenInput {
   const SafetensorsTensor* tensor = nullptr;
   std::optional<ScalarValue> number;
-  std::string from;  // for messages: "batch.safetensors"
+  std::string from;  // source for messages, such as "batch.safetensors"
 };
 
 struct InputOptions {
-  // By any of an input's names.
+  // The given inputs, by any name of the input.
   std::map<std::string, GivenInput, std::less<>> given;
   Fill fill = Fill::kNone;
   uint64_t seed = 0;
   ScalarValues::SymbolOf symbols;  // values of sizes that no given input determines
 };
 
-// Values of a step's symbols, and the memory of its inputs.
+// The values of a step's symbols, and the memory of the step's inputs.
 class StepInputs {
  public:
-  // Every input is checked before anything is copied: dtype, number of dimensions, sizes, and the
-  // range of each symbol. Two inputs that give a symbol different values are an error. Tensors that
-  // no step writes, and that have the plan's layout, are used in place; others are copied. Errors:
-  // kBadInput, kUnknownSize, kOutOfMemory.
+  // Checks the dtype, number of dimensions and sizes of every input, and the range of each symbol.
+  // All checks come before the first copy. Two inputs that imply different values of a symbol are
+  // an error. A tensor with the plan's layout that no step writes is used in place. Other tensors
+  // are copied. Errors: kBadInput, kUnknownSize, kOutOfMemory.
   static Result<std::unique_ptr<StepInputs>> bind(const FxPlan& plan, const InputOptions& options);
 
   const ScalarValues& values() const { return values_; }
-  // By storage, for ExecuteOptions.
+  // Returns the memory of inputs by storage, for ExecuteOptions.
   const std::vector<void*>& given() const { return given_; }
   // Restores inputs that steps have written. O(bytes written).
   void restore();
@@ -78,8 +80,9 @@ class StepInputs {
   int64_t copied_ = 0;
 };
 
-// Returns for each storage the smallest number of rows among the tables that its elements index:
-// ids must be below it. INT64_MAX if they index none. Follows copies that preserve numbers.
+// Returns an upper bound for the indices in each storage. The bound is the smallest number of rows
+// among the tables that the storage's elements index. Each index must be below the bound. The bound
+// is INT64_MAX if the elements index no table. The function follows copies that preserve numbers.
 // O(words).
 std::vector<int64_t> index_bounds(const FxPlan& plan, const ScalarValues& values);
 

@@ -27,11 +27,11 @@ Result<Plugin> open_file(const std::string& path) {
   const auto query = reinterpret_cast<Query>(dlsym(library, "fxopt_plugin"));
   if (query == nullptr) return failed(path + " is not a plugin of fxopt: it has no function fxopt_plugin", "");
   const FxPlugin* calls = query(FX_DEVICE_VERSION);
-  const std::string hint = "build the program and the plugin from one folder, or name another with --plugin";
+  const std::string hint = "build the program and the plugin from one folder, or give another plugin with --plugin";
   if (calls == nullptr || calls->version != FX_DEVICE_VERSION || calls->size != sizeof(FxPlugin))
     return failed(path + " is a plugin of another version of fxopt", hint);
   if (calls->build != kVersion) {
-    return failed(path + " was built with fxopt " + calls->build + ", and this is fxopt " + std::string(kVersion),
+    return failed(path + " was built with fxopt " + calls->build + ", but this is fxopt " + std::string(kVersion),
                   hint);
   }
   return Plugin{calls, path};
@@ -67,8 +67,8 @@ Result<Plugin> open_plugin(const std::string& name, const std::string& given) {
   }
   return failed(
       "no plugin for " + name + " was found: looked for " + looked,
-      "if nvcc is installed, `cmake --build --preset release --target fxopt_cuda` builds it; --plugin FILE or "
-      "$FXOPT_PLUGIN_PATH set its place");
+      "if nvcc is installed, `cmake --build --preset release --target fxopt_cuda` builds the plugin; if it is "
+      "elsewhere, give --plugin FILE, or set $FXOPT_PLUGIN_PATH to its folder");
 }
 
 Error device_error(const Plugin& plugin, int32_t status) {
@@ -77,7 +77,7 @@ Error device_error(const Plugin& plugin, int32_t status) {
     case FX_DEVICE_NO_DRIVER:
       return failed("the GPU's driver is missing: " + message, "`fxopt doctor` lists the missing parts");
     case FX_DEVICE_OLD_DRIVER:
-      return failed(message, "install a newer driver of the GPU");
+      return failed(message, "install a newer GPU driver");
     case FX_DEVICE_NONE:
       return failed(message, "`fxopt doctor` lists the GPUs found; CUDA_VISIBLE_DEVICES or a container may hide GPUs");
     case FX_DEVICE_NO_MEMORY:

@@ -11,29 +11,35 @@
 
 namespace fxopt {
 
-// Returns the search path of a plugin, in order: the given path; the folders of $FXOPT_PLUGIN_PATH
-// (separated by ':'), the program's folder, and ../lib/fxopt beside it. Never the working
-// directory.
+// Returns the paths at which a plugin may be, in order. The working directory is never searched. If
+// `given` is not empty, it is the only path. Otherwise, the paths are in these folders:
+// - the folders of $FXOPT_PLUGIN_PATH, separated by ':'
+// - the folder of the program
+// - ../lib/fxopt, relative to the folder of the program
 std::vector<std::string> plugin_paths(const std::string& name, const std::string& given);
 
-// An opened library. It stays loaded until the program ends.
+// The library of an opened plugin. It stays loaded until the program ends.
 struct Plugin {
   const FxPlugin* calls = nullptr;
   std::string path;
 };
 
-// Opens libfxopt_NAME.so. `given`: the only path to try, or empty. Fails with kDeviceFailed if
-// nothing is found, or the file is not a plugin, or it has another version or build.
+// Opens libfxopt_NAME.so. If `given` is not empty, it is the only path that is tried. Fails with
+// kDeviceFailed in these cases:
+// - No file is found.
+// - The file is not a plugin.
+// - The version or build of the plugin differs from that of the program.
 Result<Plugin> open_plugin(const std::string& name, const std::string& given);
 
-// Converts a failed plugin call to an error of the program. `status` is not FX_DEVICE_OK.
+// Converts a failed call of a plugin to an error of the program. `status` must not be FX_DEVICE_OK.
 Error device_error(const Plugin& plugin, int32_t status);
 
-// An open device of a plugin for the caching allocator. All work of the device ends before memory
-// is freed.
+// An open device of a plugin, as a device for the caching allocator. Memory is freed only after all
+// work of the device has ended.
 class PluginDevice final : public AllocatorDevice {
  public:
-  // Errors: kDeviceFailed: no driver, one too old, no such device; kOutOfMemory.
+  // Fails with kDeviceFailed if the driver is missing or too old, or if the device does not exist.
+  // Fails with kOutOfMemory if memory runs out.
   static Result<std::unique_ptr<PluginDevice>> open(const Plugin& plugin, int32_t ordinal);
   ~PluginDevice() override;
   PluginDevice(const PluginDevice&) = delete;
@@ -43,7 +49,7 @@ class PluginDevice final : public AllocatorDevice {
   const FxPlugin& calls() const { return *plugin_.calls; }
   FxDevice* handle() const { return handle_; }
   int32_t ordinal() const { return ordinal_; }
-  // State at the time when the device was opened.
+  // Returns the state of the device at the time when it was opened.
   const FxDeviceInfo& info() const { return info_; }
   Error error(int32_t status) const { return device_error(plugin_, status); }
 
@@ -56,7 +62,7 @@ class PluginDevice final : public AllocatorDevice {
   void unreserve(uint64_t address, int64_t bytes) override;
   bool map(uint64_t address, int64_t bytes, int64_t page_bytes) override;
   void unmap(uint64_t address, int64_t bytes, int64_t page_bytes, int64_t stream) override;
-  // Programs are placed before they run: no block waits for a stream.
+  // Programs are placed before they run, so no block waits for a stream.
   uint64_t record_event(int64_t) override { return 1; }
   bool is_done(uint64_t) override { return true; }
   void wait(uint64_t) override {}
@@ -71,8 +77,8 @@ class PluginDevice final : public AllocatorDevice {
   FxDeviceInfo info_{};
 };
 
-// Thrown by PluginDevice if a device fails for any reason but memory: the allocator between has no
-// other error path.
+// PluginDevice throws this error if a device fails for any reason except lack of memory. The
+// caching allocator has no other way to pass errors to its caller.
 struct DeviceFailure {
   Error error;
 };

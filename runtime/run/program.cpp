@@ -147,7 +147,7 @@ Error Program::failed_kernel(uint32_t step, int64_t error) const {
       step, ErrorCode::kRunFailed,
       (is_index ? "an index is beyond its dimension, at element " : "a division of integers by zero, at element ") +
           std::to_string(error / 256),
-      is_index ? "check the input of the indices" : "");
+      is_index ? "check the input that contains the indices" : "");
 }
 
 // The first argument must be true: a number, or a tensor of one element.
@@ -164,7 +164,7 @@ std::optional<FxWord> Program::asserted_tensor(uint32_t step, Status& status) co
     const std::optional<PlacedTensor> tensor = placed_tensor(plan_, values_, index_of(word));
     if (tensor.has_value() && tensor->shape.elements() == 1 && tensor->storage != FX_NONE) return word;
   }
-  status = error_at(step, ErrorCode::kUnsupportedOp, "the value of its condition is not known here", "");
+  status = error_at(step, ErrorCode::kUnsupportedOp, "the value of its condition is unknown", "");
   return std::nullopt;
 }
 
@@ -187,9 +187,10 @@ Error Program::interrupted_at(uint32_t step) const {
 Error Program::no_arena(int64_t bytes, std::optional<int64_t> free) const {
   return error_at(
       peak_of(plan_, values_, placement_.device).step, ErrorCode::kOutOfMemory,
-      "the step needs " + std::to_string(bytes) + " bytes besides its inputs, mostly at this node, and " +
-          (free.has_value() ? std::to_string(*free) + " are free" : std::string("they cannot be allocated")),
-      "`fxopt mem` lists them; `fxopt opt --passes 'sac{policy=full},remat'` recomputes instead of keeping");
+      "the step needs " + std::to_string(bytes) + " bytes in addition to its inputs (the peak is at this node), but " +
+          (free.has_value() ? std::to_string(*free) + " bytes are free" : std::string("they cannot be allocated")),
+      "`fxopt mem` lists the storages; `fxopt opt --passes 'sac{policy=full},remat'` recomputes values instead of "
+      "saving them");
 }
 
 Status Program::run_watched(const std::function<void(uint32_t)>& after) {

@@ -24,8 +24,8 @@ class ThreadPool;
 // The memory of storages that steps make.
 enum class StorageMemory : uint8_t {
   kArena,      // at the offsets of a placement
-  kAllocator,  // in blocks of the caching allocator, each from its making step to its last use
-  kBlocks,     // likewise, in blocks of the system; only on the CPU
+  kAllocator,  // in blocks of the caching allocator, each from its first to its last step
+  kBlocks,     // in blocks of the system, with the same lifetimes, only on the CPU
 };
 
 // Options for runs of one step.
@@ -33,105 +33,114 @@ struct ExecuteOptions {
   uint64_t seed = 0;
   StorageMemory memory = StorageMemory::kArena;
   AllocatorConfig allocator;  // settings of kAllocator
-  // Host memory of each of the caller's storages (inputs, constants), by storage; null: it has
-  // none.
+  // The host memory of the caller's storages (inputs and constants), by storage. The pointer is
+  // null if a storage has no such memory.
   std::vector<void*> given;
-  // Returns an external draw of a step: a mask of bools, row-major. Null: the step draws by its
-  // slot. May be empty.
+  // Returns the external draw of a step, which is a row-major mask of bools. If the function
+  // returns null, the step draws by its slot. The function may be empty.
   std::function<const void*(uint32_t step)> drawn;
-  // Queried before a step: true ends the run with an error. A device queries it before launching,
-  // not between steps.
+  // Called before a step. If the function returns true, the run ends with an error. On a device,
+  // the function is called before steps are launched, not between steps.
   std::function<bool()> is_interrupted;
-  // Called after each step for which is_watched is true or empty, while values can be inspected.
-  // May be empty.
+  // Called after each watched step, while values can be inspected. May be empty. A step is watched
+  // if is_watched is empty or returns true for the step.
   std::function<void(uint32_t step)> after;
   std::function<bool(uint32_t step)> is_watched;
 
-  // On the CPU.
+  // Options for the CPU.
   const FxKernelTable* kernels = nullptr;
   ThreadPool* threads = nullptr;
-  // A step of at most this many elements runs on one thread: it ends before another thread would
-  // wake up.
+  // A step with at most this many elements runs on one thread. The step ends before another thread
+  // would wake up.
   int64_t alone_elements = 16384;
-  // In the arena: guards around every storage and workspace are checked after each step that uses
-  // them, and unused bytes are signalling NaNs. A kernel that writes beyond its operand fails with
-  // the node's name. A kernel that reads beyond it yields NaNs.
+  // If true, every storage and workspace in the arena has guards, and unused bytes are signalling
+  // NaNs. The guards are checked after each step that uses the storage or workspace. A kernel that
+  // writes beyond its operand fails with the node's name. A kernel that reads beyond its operand
+  // computes NaNs.
   bool debug_memory = false;
 };
 
-// A plan ready to run on one device: each step bound to a kernel, each storage to memory.
+// A plan that is ready to run on one device. Each step is bound to a kernel, and each storage is
+// bound to memory.
 class Program {
  public:
   virtual ~Program() = default;
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // Runs all steps once. Errors: kRunFailed with the node for an index beyond its dimension, a
-  // failed assertion, or an interruption; kOutOfMemory; kDeviceFailed.
+  // Runs all steps once. Fails with kRunFailed, kOutOfMemory or kDeviceFailed. The error kRunFailed
+  // states the node of an index beyond its dimension, an integer division by zero, a failed
+  // assertion, or an interruption.
   virtual Status run() = 0;
-  // Copies the current contents of the caller's storages to the device. Already done before the
-  // first run.
+  // Copies the current contents of the caller's storages to the device. Before the first run, these
+  // contents are already on the device.
   virtual Status upload() { return ok_status(); }
-  // Runs once, one step at a time, and returns times by step, zeros for steps without work. The
-  // values are those of a run. `device_seconds` comes from the device's events; on the CPU from its
-  // clock, and nothing is launched.
+  // Runs once, one step at a time, and returns the time of each step. A step without work has the
+  // time 0. The computed values are the same as in run(). On a device, `device_seconds` is measured
+  // by the device's events. On the CPU, `device_seconds` is measured by the clock, and launches
+  // take no time.
   virtual Result<std::vector<FxStepTime>> time_steps() = 0;
-  // Returns the bytes of a storage on the host, or null if it has none; valid until the next call
-  // of this object. A step's result is available until it is freed. If a device cannot be read,
-  // returns zeros, and read_status() reports the error from then on.
+  // Returns the bytes of a storage on the host, or null if the storage has no memory. The bytes are
+  // valid until the next call of this object. The result of a step is available until the result is
+  // freed. If a device cannot be read, returns zeros, and read_status() reports the error from then
+  // on.
   virtual const void* bytes_of(uint32_t storage) const = 0;
   virtual Status read_status() const { return ok_status(); }
 
   // Runs once and calls `after` after each step instead of the options' own callback.
   Status run_watched(const std::function<void(uint32_t step)>& after);
   // Runs twice and compares the results of each step. Returns the first step with different bits,
-  // or nullopt. `restore` resets inputs before a run. Takes twice as long as run(), plus hashing.
+  // or nullopt if all bits are equal. `restore` resets the inputs before a run. Takes twice as long
+  // as run(), plus hashing.
   std::optional<uint32_t> first_difference(const std::function<void()>& restore);
 
   const FxPlan& plan() const { return plan_; }
-  // Bytes of the kernels' workspaces, by step.
+  // Returns the bytes of the kernels' workspaces, by step.
   const std::vector<int64_t>& workspaces() const { return workspaces_; }
   int64_t arena_bytes() const { return placement_.arena_bytes; }
-  // The peak bytes of storages, workspaces and the caller's storages, counted as they are allocated
-  // and freed; 0 in the arena.
+  // Returns the peak bytes of storages, workspaces and the caller's storages. The bytes are counted
+  // when they are allocated and freed. Returns 0 for the arena.
   int64_t counted_peak() const { return counted_peak_; }
-  // The most bytes that the caching allocator reserved; 0 without it.
+  // Returns the largest number of bytes that the caching allocator reserved. Returns 0 without the
+  // caching allocator.
   virtual int64_t reserved_peak() const { return 0; }
 
  protected:
   struct Bound {
     BoundCall call;
-    const FxKernel* kernel = nullptr;  // null: no work
+    const FxKernel* kernel = nullptr;  // null if the step has no work
   };
 
   Program(const FxPlan& plan, const ScalarValues& values, const ExecuteOptions& options, const FxKernelTable& kernels)
       : plan_(plan), values_(values), options_(options), kernels_(kernels) {}
 
-  // Binds all steps. Before addresses_ is filled, it determines the workspaces. Errors:
-  // kUnsupportedOp for a step without a kernel here.
+  // Binds all steps. If addresses_ is not yet filled, the call only determines the workspaces.
+  // Fails with kUnsupportedOp if a step has no kernel on this device.
   Status bind();
   Status bind_step_at(uint32_t step);
-  // Places storages and workspaces, with `guard_bytes` around each. Sets taken_.
+  // Places storages and workspaces, with `guard_bytes` bytes before and after each block. Sets
+  // taken_.
   Status place_storages(int64_t guard_bytes);
   Status check_given() const;
   Status check_storage(uint32_t storage, uint32_t step) const;
   bool holds(const PlacedTensor& tensor, const void* storage) const;
-  // The step's draw from a mask of --draws; null if it draws by its slot.
+  // Returns the mask of --draws for the step, or null if the step draws by its slot.
   virtual const void* drawn_at(uint32_t step) const { return options_.drawn ? options_.drawn(step) : nullptr; }
   FxDrawState draw_of(uint32_t step) const;
   bool is_interrupted() const { return options_.is_interrupted && options_.is_interrupted(); }
   bool is_watched(uint32_t step) const { return options_.after && (!options_.is_watched || options_.is_watched(step)); }
 
-  // Returns the tensor that an assertion reads. Returns nullopt for a number, which is checked
-  // here: `status`.
+  // Returns the tensor that an assertion reads. If the assertion reads a number, checks the number
+  // here, sets `status` and returns nullopt.
   std::optional<FxWord> asserted_tensor(uint32_t step, Status& status) const;
   Error failed_assertion(uint32_t step) const;
   Error interrupted_at(uint32_t step) const;
-  // The error of a kernel's error word.
+  // Returns the error that a kernel's error word describes.
   Error failed_kernel(uint32_t step, int64_t error) const;
   Error no_arena(int64_t bytes, std::optional<int64_t> free) const;
   Error error_at(uint32_t step, ErrorCode code, std::string message, std::string hint) const;
-  // Reports at `step`, or at the node that makes the storage if `step` is FX_NONE.
+  // Returns an error at `step`. If `step` is FX_NONE, the error is at the node that makes the
+  // storage.
   Error error_at(uint32_t step, uint32_t storage, ErrorCode code, std::string message, std::string hint) const;
 
   const FxPlan& plan_;
@@ -139,10 +148,10 @@ class Program {
   ExecuteOptions options_;
   const FxKernelTable& kernels_;
   std::vector<Bound> bound_;         // by step
-  std::vector<int64_t> workspaces_;  // bytes, by step
+  std::vector<int64_t> workspaces_;  // by step: bytes
   PlanPlacement placement_;
   std::vector<void*> addresses_;              // by storage
-  std::vector<std::vector<uint32_t>> taken_;  // storages that begin with a step
+  std::vector<std::vector<uint32_t>> taken_;  // by step: storages whose lifetimes begin with it
   int64_t counted_peak_ = 0;
 };
 

@@ -21,11 +21,12 @@ struct PlacedTensor {
   uint32_t storage = FX_NONE;
 };
 
-// Returns nullopt if a size is unknown or the tensor has no record. O(rank).
+// Returns a tensor with numeric sizes. Returns nullopt if a size is unknown or the tensor has no
+// record. O(rank).
 std::optional<PlacedTensor> placed_tensor(const FxPlan& plan, const ScalarValues& values, uint32_t tensor);
 
-// Calls visit(index, const PlacedTensor&) for each result of a step that has memory. O(results *
-// rank).
+// Calls visit(index, const PlacedTensor&) for each result of a step. Results without memory are
+// left out. O(results * rank).
 template <class Visit>
 void for_each_result(const FxPlan& plan, const ScalarValues& values, uint32_t step, const Visit& visit) {
   const FxStep& row = plan.steps[step];
@@ -37,17 +38,18 @@ void for_each_result(const FxPlan& plan, const ScalarValues& values, uint32_t st
   }
 }
 
-// Returns the elements in row-major order without padding. `storage`: the tensor's; null only if it
-// has no elements. O(elements).
+// Returns the elements in row-major order without padding. `storage` is the memory of the tensor's
+// storage. `storage` may be null only if the tensor has no elements. O(elements).
 std::vector<std::byte> copy_out(const PlacedTensor& tensor, const void* storage);
-// The inverse. `bytes` must have exactly the size of the elements. O(elements).
+// Copies elements in row-major order to a storage, as the inverse of copy_out(). `bytes` must have
+// exactly the size of the elements. O(elements).
 void copy_in(const PlacedTensor& tensor, std::span<const std::byte> bytes, void* storage);
 
-// Counts the elements that are infinite or NaN. `storage`: as above. O(elements).
+// Counts the elements that are infinite or NaN. `storage` is as in copy_out(). O(elements).
 size_t count_not_finite(const PlacedTensor& tensor, const void* storage);
 
-// Returns the names of outputs in files, by output: the model's name if it is unique, else
-// output_N. O(outputs log outputs).
+// Returns the name of each output in files. If the name of the output in the model is unique, this
+// name is used. Otherwise, the name is output_N. O(outputs log outputs).
 std::vector<std::string> output_names(const FxPlan& plan);
 
 }  // namespace fxopt

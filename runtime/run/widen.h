@@ -8,15 +8,16 @@
 
 namespace fxopt {
 
-// Returns the same step with every real dtype replaced by float64 and storages enlarged to match:
-// its results have hardly any rounding. It is the reference of `--tolerance auto`. A storage with
-// reals of several sizes is enlarged as the smallest needs. O(plan).
+// Returns the same step with float64 in place of every real dtype, and with storages enlarged to
+// match. The results of the new step have very small rounding errors. The new step is the reference
+// of `--tolerance auto`. If a storage has reals of several sizes, the smallest size determines the
+// new size of the storage. O(plan).
 std::unique_ptr<Plan> widen(const FxPlan& plan, const ScalarValues& values);
 
-// Memory for the widened step's inputs, converted from the step's inputs.
+// Memory for the inputs of the widened step, converted from the inputs of the step.
 class WidenedInputs {
  public:
-  // Errors: kOutOfMemory.
+  // Fails with kOutOfMemory if memory runs out.
   static Result<WidenedInputs> convert(const FxPlan& plan, const FxPlan& widened, const ScalarValues& values,
                                        const std::vector<void*>& given);
   const std::vector<void*>& given() const { return given_; }

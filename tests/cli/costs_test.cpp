@@ -75,7 +75,7 @@ TEST_CASE("cli costs: a measurement that cannot be read is refused, and a profil
   CHECK(misspelt.exit == 3);
   CHECK(contains(misspelt.json()["errors"][0]["message"].get<std::string>(), "a row has no value for 1 MiB"));
   write_text(device, "collective gather = bytes [estimate]\n");
-  CHECK(contains(run_fxopt({"mem", in.graph, "--device", device}).err, "'gather' is not a collective"));
+  CHECK(contains(run_fxopt({"mem", in.graph, "--device", device}).err, "'gather' is not a supported collective"));
 }
 
 TEST_CASE("cli costs: opt measures as mem does, by its options") {

@@ -74,7 +74,7 @@ TEST_CASE("cli explain: values that nothing recomputes") {
   CHECK(step.explain("w")["what_if"] == nullptr);
   CHECK(step.explain("big")["decision"] == "");  // not used in backward
   CHECK(step.explain("g")["storages"][0]["kept_by"] ==
-        "%d, until which a collective or a keep-alive dependency holds it");
+        "%d, because a collective or a keep-alive dependency holds the storage until this node");
   CHECK(step.explain("d")["storages"][0]["kept_by"] == "the caller, to whom the graph returns it");
   const CliResult slip = run_fxopt({"explain", step.path, "bigg"});
   CHECK(slip.exit == 2);
@@ -108,7 +108,7 @@ TEST_CASE("cli explain --steady: what is kept between steps because of a paramet
 
   const std::string text = run_fxopt({"explain", step.path, "w", "--steady"}).out;
   CHECK(contains(text,
-                 "kept between steps because of it: 12.00 MiB (12582912 B)\n"
+                 "kept between steps because of this node: 12.00 MiB (12582912 B)\n"
                  "  exp_avg     4.00 MiB (4194304 B)  for %w\n"
                  "  exp_avg_sq  4.00 MiB (4194304 B)  for %w\n"
                  "  gradient    4.00 MiB (4194304 B)  for %r\n"));
@@ -147,7 +147,7 @@ TEST_CASE("cli explain: an element is kept by the last getitem of the value it i
              "  %indices: i64[10] = operator.getitem(%m, 1)\n  %e: i64[10] = aten.neg.default(%indices)\n"
              "  return (%n, %e)\n}\n");
   const nlohmann::json values = step.explain("values")["storages"][0], indices = step.explain("indices")["storages"][0];
-  CHECK(values["kept_by"] == "%indices, the last to take an element of the value it is part of");
+  CHECK(values["kept_by"] == "%indices, which takes the last element of the value that contains this storage");
   CHECK(values["readers"] == nlohmann::json::parse(R"(["values", "n"])"));
   CHECK(indices["kept_by"] == "%e, its last reader");
   CHECK(indices["readers"] == nlohmann::json::parse(R"(["indices", "e"])"));

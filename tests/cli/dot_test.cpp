@@ -152,7 +152,7 @@ TEST_CASE("cli show --dot: control dependencies, several graphs, broken graphs, 
 TEST_CASE("cli show --dot: a layer of a real step") {
   const std::string path = std::string(FXOPT_SOURCE_DIR "/testdata/llama1b.pb");
   const CliResult whole = run_fxopt({"show", path, "--dot"});
-  CHECK(contains(whole.err, "warning[large-drawing]: 3548 nodes take Graphviz long"));
+  CHECK(contains(whole.err, "warning[large-drawing]: 3548 nodes take Graphviz a long time"));
   CHECK(Drawing(whole.out).nodes.size() == 3548);
   const CliResult layer = run_fxopt({"show", path, "--dot", "--module", "layers.3"});
   CHECK(layer.err.empty());

@@ -56,8 +56,9 @@ std::string said(const std::string& command, const std::string& text) {
 TEST_CASE("cli doubts: opt, mem and tags say what a graph shows", "[cli][doubts]") {
   for (const char* command : {"opt", "mem", "tags"}) {
     INFO(command);
-    CHECK(contains(said(command, kMarkedInForward), "warning[phase-overruled]: 1 node marked backward, %j first"));
-    CHECK(contains(said(command, kDrawnTwice), "warning[drawn-twice]: %e repeats in backward the draw of %d"));
+    CHECK(contains(said(command, kMarkedInForward),
+                   "warning[phase-overruled]: 1 node treated as forward although marked backward, first %j"));
+    CHECK(contains(said(command, kDrawnTwice), "warning[drawn-twice]: %e in backward repeats the random draw of %d"));
   }
 }
 
@@ -101,7 +102,7 @@ TEST_CASE("cli verify: a forward mark on what depends on a gradient is refused",
                             "%n: f32[64] = aten.neg.default(%g) {phase=forward}\n  return (%loss, %n)"));
   const CliResult result = run_fxopt({"verify", file});
   CHECK(result.exit == 4);
-  CHECK(contains(result.err, "error[FX0406]: marked forward, but depends on a gradient"));
+  CHECK(contains(result.err, "error[FX0406]: the node is marked forward, but it depends on a gradient"));
   write_text(file, kMarkedInForward);
   CHECK(run_fxopt({"verify", file}).exit == 0);
 }

@@ -61,7 +61,7 @@ TEST_CASE("cli mem: a list of limits or devices with nothing in it limits nothin
       CAPTURE(option, list);
       const CliResult result = steps.mem({"--baseline", steps.base, option, list});
       CHECK(result.exit == 2);
-      CHECK(contains(result.err, "a limit in it is empty"));
+      CHECK(contains(result.err, "a limit in the list is empty"));
     }
     CHECK(steps.mem({"--baseline", steps.base, "--markdown", steps.folder / "m.md", option, one + "," + other}).exit ==
           0);
@@ -88,7 +88,9 @@ TEST_CASE("cli mem --baseline: the only file is compared under another name, and
   CHECK_FALSE(contains(gate(steps.path), "baseline-other-name"));
   const std::string other = steps.folder / "other.fxg";
   write_text(other, step("1000000"));
-  CHECK(contains(gate(other), "warning[baseline-other-name]: compared with 'step.fxg'"));
+  CHECK(contains(gate(other),
+                 "warning[baseline-other-name]: the baseline has no file of this name; the comparison uses the "
+                 "baseline's only file, 'step.fxg'"));
   const std::string page = steps.folder / "page.md";
   CHECK(contains(run_fxopt({"mem", other, "--baseline", steps.base, "--markdown", page}).err, "baseline-other-name"));
 }
@@ -144,7 +146,7 @@ TEST_CASE("cli mem --budget: what is refused") {
     CHECK(result.exit == 2);
     return result.err;
   };
-  CHECK(contains(message("resident=1GiB"), "names no peak with 'resident'"));
+  CHECK(contains(message("resident=1GiB"), "limits 'resident', which is not a peak"));
   CHECK(contains(message("active=1GiB,active=2GiB"), "limits the same peak twice"));
   CHECK(contains(message("active=much"), "not 'much'"));
   steps.write(step("1000000", "cpu"));
@@ -221,7 +223,7 @@ TEST_CASE("cli mem --baseline: what cannot be compared is refused") {
     CHECK(result.exit == 3);
     return result.err;
   };
-  CHECK(contains(refused({"--steady"}), "made with other options: steady was false and is true"));
+  CHECK(contains(refused({"--steady"}), "made with other options: steady was false and is now true"));
   CHECK(contains(refused({"--alloc-conf", "expandable_segments:True"}), "alloc_conf was"));
   steps.write("graph @other {\n  %x: u8[4]@cuda:0 = placeholder()\n  return %x\n}\n");
   CHECK(contains(refused({}), "does not have this graph"));
@@ -250,10 +252,10 @@ TEST_CASE("cli mem --baseline: a report that does not say how collectives hold")
   recorded.insert(recorded.end(), {"--comm-lifetime", "record_stream"});
   const CliResult result = steps.mem(recorded);
   CHECK(result.exit == 3);
-  CHECK(contains(result.err, R"(comm_lifetime was "wait" and is "record_stream")"));
+  CHECK(contains(result.err, R"(comm_lifetime was "wait" and is now "record_stream")"));
   base["options"].erase("steady");
   write_text(steps.base, base.dump());
-  CHECK(contains(steps.mem(gate).err, "steady was null and is false"));
+  CHECK(contains(steps.mem(gate).err, "steady was null and is now false"));
 }
 
 // Live ranges: %x (1 MiB) throughout, %a (4 KiB) from 1 to 2, %b (1 KiB) from 2 to 3, %c (2 KiB)
@@ -366,7 +368,7 @@ TEST_CASE("cli mem: a limit on sizes that are not known is no answer, unless it 
   CHECK(steps.mem({"--baseline", steps.base, "--update-baseline"}).exit == 0);
   const CliResult result = steps.mem({"--baseline", steps.base, "--max-growth", "1%"});
   CHECK(result.exit == 8);
-  CHECK(contains(result.err, "the limit cannot be checked: 2 storages of unknown size"));
+  CHECK(contains(result.err, "the limit cannot be checked, because the size of 2 storages is unknown"));
 }
 
 TEST_CASE("cli mem --json: the envelope of a broken limit holds the error beside the report") {

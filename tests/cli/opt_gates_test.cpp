@@ -54,7 +54,7 @@ TEST_CASE("opt: the limit of a partitioned graph is on its step", "[cli]") {
   CHECK(contains(differs.err, "graphs are matched by name; --step compares each side as one step"));
   CHECK(run_fxopt({"verify", out, "--against", in, "--step"}).exit == 0);
   const CliResult step = run_fxopt({"mem", "--step", out, "--budget", "1B"});
-  CHECK(contains(step.err, "policies are not tried on a step; before the cut, try"));
+  CHECK(contains(step.err, "policies are not tried on a step; try the passes"));
 }
 
 TEST_CASE("opt: a baseline is written, compared with, and never written over", "[cli]") {
@@ -62,7 +62,7 @@ TEST_CASE("opt: a baseline is written, compared with, and never written over", "
   const std::string in = kData + "gpt2_flb_twin.pb.zst", out = folder / "out.pb", base = folder / "base.json";
   const CliResult missing = opt(in, out, "dce", {"--baseline", base, "--max-growth", "0%"});
   CHECK(missing.exit == 10);
-  CHECK(contains(missing.err, "write it first: the same call with --update-baseline"));
+  CHECK(contains(missing.err, "write the baseline first: make the same call with --update-baseline"));
   CHECK(opt(in, out, "sac{policy=full},remat,dce", {"--baseline", base, "--update-baseline"}).exit == 0);
   CHECK(run_fxopt({"mem", out, "--baseline", base, "--max-growth", "0%"}).exit == 0);
   CHECK(opt(in, out, "sac{policy=full},remat,dce", {"--baseline", base, "--max-growth", "0%"}).exit == 0);

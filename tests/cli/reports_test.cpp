@@ -135,7 +135,7 @@ TEST_CASE("cli opt --print-after: what would print nothing is refused, a step is
   };
   const CliResult early = with({"cse,dce", "--print-after", "dce", "--stop-after", "1"});
   CHECK(early.exit == 2);
-  CHECK(contains(early.err, "--stop-after 1 ends the pipeline before it"));
+  CHECK(contains(early.err, "--stop-after 1 ends the pipeline before this pass"));
   CHECK(contains(with({"cse,dce", "--print-after", "dce", "--stop-after", "2"}).err, "# after pass 2: dce"));
   const CliResult step = with({"remat,remat{compat=torch}", "--print-after", "remat{ compat = torch }"});
   CHECK(contains(step.err, "# after pass 2: remat{compat=torch}"));
@@ -301,7 +301,7 @@ graph @main.subgraph_ag {kind=subgraph, owner="main"} {
   CHECK_FALSE(contains(read_text(lowered), "subgraph_ag"));
   const CliResult result =
       run_fxopt({"opt", path, "-o", again, "--passes", "cse", "--raise-control-deps", "--report", "--json"});
-  CHECK(contains(result.err, "control_deps  1 lowered to control dependencies, 0 left"));
+  CHECK(contains(result.err, "control_deps  1 lowered to control dependencies, 0 not lowered"));
   CHECK(result.json()["result"]["files"][0]["control_deps"]["lowered"] == 1);
   CHECK(contains(read_text(again), "higher_order.control_deps((%a,), %subgraph_ag, %x)"));
 
@@ -358,7 +358,7 @@ graph @main {kind=inference} {
     CHECK(bucket["bytes"] == form.bytes);
     CHECK(bucket["storages"] == form.storages);
     const std::string text = run_fxopt({"mem", bucketed}).out;
-    CHECK(contains(text, "1 collective of several tensors (2 in total): buffers, results and copies "));
+    CHECK(contains(text, "1 collective of several tensors (2 in total): buffers, results and copies take "));
     CHECK(contains(text, std::to_string(form.bytes) + " B"));
   }
   // Collectives of one tensor are not counted.

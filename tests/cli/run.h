@@ -41,7 +41,7 @@ inline void write_text(const std::string& path, std::string_view text) {
 
 inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// Two equal nodes of 4 KiB each. One is redundant.
+// A graph with two equal nodes of 4 KiB each. One node is redundant.
 inline constexpr std::string_view kTwins =
     R"(fxg 0
 graph @twins {kind=forward} {
@@ -53,7 +53,7 @@ graph @twins {kind=forward} {
 }
 )";
 
-// Parses, but a node precedes its input.
+// A graph that parses, although a node comes before its input.
 inline constexpr std::string_view kOutOfOrder =
     R"(fxg 0
 graph @broken {
@@ -66,7 +66,7 @@ graph @broken {
 
 inline constexpr std::string_view kNoSyntax = "fxg 0\ngraph @g {\n  %x: f32[4] = = placeholder()\n}\n";
 
-// Sizes that depend on a symbol without a hint.
+// A graph with sizes that depend on a symbol without a hint.
 inline constexpr std::string_view kSymbolicGraph =
     R"(fxg 0
 symbol {name="s0", kind=backed, min=2, graph="g", node="x"}

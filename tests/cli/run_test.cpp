@@ -245,14 +245,14 @@ graph @halves {kind=forward} {
   CHECK(sizes.exit == 4);
   CHECK(contains(sizes.out, ": f32[4], expected f32[2]\n"));
   CHECK(
-      contains(sizes.out, "  not compared: 0 outputs that the file lacks, 1 tensor of the file that the step lacks\n"));
+      contains(sizes.out, "  not compared: 0 outputs missing in the file, 1 tensor of the file missing in the step\n"));
   CHECK_FALSE(contains(sizes.out, "suspects"));
   CHECK(contains(sizes.err, "1 of 1 value differs from "));
   // Both runs return a gradient of one parameter.
   const CliResult twice = run_fxopt({"run", twin, twin, "--fill", "random"});
   CHECK(twice.exit == 8);
-  CHECK(
-      contains(twice.err, "accumulates into that of an earlier run of the graph, which `fxopt run` does not support"));
+  CHECK(contains(twice.err,
+                 "is added to the gradient of an earlier run of the graph, which `fxopt run` does not support"));
   CHECK(run_fxopt({"run", twin, twin, "--dry-run"}).exit == 0);
 }
 

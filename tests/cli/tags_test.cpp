@@ -97,11 +97,11 @@ TEST_CASE("cli tags: what only copies would read is told from what nothing would
              "  %g: f32[4] = aten.mul.Tensor(%x, %b) {phase=backward}\n  return (%c, %g)\n}\n");
   std::string outcome;
   CHECK(reason_of(graphs.tagged, "a", outcome) ==
-        "backward does not read it, but values that remat would recompute do");
+        "backward does not read the value, but remat would recompute values that read it");
   CHECK(outcome == "moot");
   CHECK(contains(reason_of(graphs.tagged, "b", outcome), "remat would recompute it"));
   CHECK(outcome == "ignored");
-  CHECK(reason_of(graphs.tagged, "c", outcome) == "backward does not read it");
+  CHECK(reason_of(graphs.tagged, "c", outcome) == "backward does not read the value");
   CHECK(outcome == "moot");
 }
 

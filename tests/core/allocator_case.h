@@ -15,7 +15,7 @@
 
 namespace fxopt {
 
-// The text of a case, tests/cases/allocator/*.txt, one statement per line:
+// The text of a case in tests/cases/allocator/*.txt. Each line is one statement:
 //
 //   # comment
 //   settings max_split_size_mb:128   as PYTORCH_ALLOC_CONF; each such line starts a new allocator
@@ -32,8 +32,8 @@ namespace fxopt {
 //   expect a at 2MiB                 from the first address; an address range takes 9/8 of memory
 //   expect a is b
 //
-// Sizes are sums of numbers with or without KiB, MiB, GiB, TiB, PiB. A statistic is its name here,
-// then .peak, .freed or .allocated, then .small or .large.
+// A size is a sum of numbers. A number may have the unit KiB, MiB, GiB, TiB or PiB. A statistic is
+// written as the name in case_statistic(), then .peak, .freed or .allocated, then .small or .large.
 struct CaseLine {
   size_t number = 0;
   std::vector<std::string> words;
@@ -44,8 +44,8 @@ int64_t case_size(const std::string& text);
 AllocatorConfig case_settings(const std::string& text);
 int64_t case_statistic(const AllocatorStatistics& statistics, const std::string& name);
 
-// Runs a case. Returns a line for each failed expectation; throws on a line that is none of the
-// above.
+// Runs a case. Returns a line for each failed expectation. Throws if a line does not have one of
+// the forms above.
 template <class Allocator>
 class CaseRunner {
  public:
@@ -145,12 +145,12 @@ class CaseRunner {
   std::string failures_;
 };
 
-// Duel::digest() of PyTorch's own allocator for traces 0, 1, ..., as recorded by
-// scripts/peers/allocator. Empty entries are traces on which the model disagreed; the file gives
-// the reasons.
+// The results of Duel::digest() for PyTorch's own allocator on the traces 0, 1, and so on.
+// scripts/peers/allocator recorded these results. An entry is empty if the model disagreed on the
+// trace. The file gives the reasons.
 std::vector<std::optional<uint64_t>> recorded_digests();
 
-// The cases of tests/cases/allocator: file name and text, sorted by name.
+// The cases of tests/cases/allocator, as pairs of file name and text, sorted by name.
 std::vector<std::pair<std::string, std::string>> allocator_cases();
 
 }  // namespace fxopt

@@ -14,10 +14,11 @@
 
 namespace fxopt {
 
-// The rules of the caching allocator again, written as slowly and plainly as possible, to check the
-// real one. All memory is one list of pieces in address order, and every question walks it.
-// Statistics are recounted after each step and entered as the difference. Shares the device, the
-// settings and the statistics struct with the real allocator, but no rule.
+// A second implementation of the caching allocator's rules, to check the real allocator. The
+// implementation is simple and slow. All memory is one list of pieces in address order, and every
+// query walks the whole list. After each step, the statistics are counted again, and the
+// differences are recorded. The model shares the device, the settings and the statistics struct
+// with the real allocator. The model does not share any rule with the real allocator.
 class AllocatorModel {
  public:
   AllocatorModel(AllocatorDevice& device, const AllocatorConfig& config);
@@ -36,7 +37,7 @@ class AllocatorModel {
 
   const AllocatorStatistics& statistics() const { return statistics_; }
 
-  // One line per stretch with memory: segment, address, bytes, requested bytes, state.
+  // Returns one line for each piece with memory: segment, address, bytes, requested bytes, state.
   std::string picture() const;
 
  private:
@@ -51,7 +52,7 @@ class AllocatorModel {
     Pool pool;
     State state;
     int64_t requested = 0;
-    int64_t born = 0;  // searches of the pool when it became free
+    int64_t born = 0;  // number of searches in the pool when the piece became free
     std::set<int64_t> uses;
     std::set<int64_t> uses_in_capture;
   };
@@ -104,7 +105,7 @@ class AllocatorModel {
   AllocatorDevice& device_;
   AllocatorConfig config_;
   std::vector<Piece> pieces_;
-  std::vector<Waiting> waiting_;  // in the order recorded
+  std::vector<Waiting> waiting_;  // in the order in which they were recorded
   std::vector<uint64_t> after_capture_;
   std::vector<std::pair<std::pair<int64_t, int64_t>, std::function<bool(int64_t)>>> routes_;
   int captures_ = 0;

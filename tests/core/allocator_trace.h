@@ -19,25 +19,26 @@
 
 namespace fxopt {
 
-// The parameters of a random trace, determined by its seed.
+// The parameters of a random trace. The seed of the trace determines them.
 struct TracePlan {
   AllocatorConfig config;
   int64_t device_bytes = 0;
   int64_t streams = 1;
   int64_t steps = 0;
   int64_t pool_changes = 0;    // per 1000 operations
-  std::vector<int64_t> sizes;  // few, so that blocks of equal size meet
+  std::vector<int64_t> sizes;  // few sizes, so that many blocks have equal sizes
 };
 
 TracePlan plan_trace(std::mt19937_64& random);
 
-// The name of the first statistic that differs, with both values; empty if all are equal.
+// Returns the name of the first statistic that differs, with both values. Returns an empty text if
+// all statistics are equal.
 std::string first_difference(const AllocatorStatistics& ours, const AllocatorStatistics& theirs);
 
-// `seed` with every number of the statistics folded in.
+// Returns a hash of `seed` and all numbers of the statistics.
 uint64_t fold_statistics(uint64_t seed, const AllocatorStatistics& statistics);
 
-// The same text as the model's `picture`.
+// Returns text in the form of the model's picture().
 template <class Allocator>
 std::string picture_of(const Allocator& allocator) {
   static constexpr const char* kStates[] = {" live\n", " waiting\n", " free\n"};
@@ -66,7 +67,7 @@ class Duel {
         allocator_(device_, plan_.config),
         model_(model_device_, plan_.config) {}
 
-  // The first disagreement, after the log of operations; empty if there is none.
+  // The log of operations, followed by the first disagreement. Empty if the two allocators agree.
   std::string run() {
     try {
       for (int64_t step = 0; step < plan_.steps; ++step) {
@@ -83,10 +84,11 @@ class Duel {
     return {};
   }
 
-  // Statistics of the trace, to check that traces reach every rule.
+  // Statistics of the trace. Tests use them to check that the traces reach every rule.
   const AllocatorStatistics& reached() const { return model_.statistics(); }
   const AllocatorConfig& config() const { return plan_.config; }
-  // A hash of every address the allocator returned and of its statistics after each operation.
+  // A hash of all addresses that the allocator returned, and of its statistics after each
+  // operation.
   uint64_t digest() const { return digest_; }
 
  private:
@@ -131,7 +133,7 @@ class Duel {
     log("allocate " + std::to_string(bytes) + " on " + std::to_string(stream));
     ours = allocator_.allocate(bytes, stream);
     if (ours.has_value()) log("  at " + std::to_string(*ours));
-    digest_ = hash_combine(digest_, ours.value_or(1));  // no block is at address 1
+    digest_ = hash_combine(digest_, ours.value_or(1));  // 1 stands for no address, because no block is at address 1
     theirs = model_.allocate(bytes, stream);
     if (ours != theirs) {
       mismatch_ = "address " + (ours ? std::to_string(*ours) : "none") + ", model " +
@@ -141,7 +143,7 @@ class Duel {
     }
   }
 
-  // Begins, ends and releases private pools. A fully released pool is never begun again.
+  // Begins, ends and releases private pools. After its last release, a pool is never started again.
   void change_pools() {
     if (!begun_.empty() && below(2) == 0) {
       const auto [id, captures] = begun_.back();

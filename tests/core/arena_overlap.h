@@ -9,15 +9,15 @@
 
 namespace fxopt {
 
-// Two items that are live together and share bytes, by index; `a` is below `b`.
+// The indices of two items that are live together and share bytes. `a` is below `b`.
 struct ArenaOverlap {
   size_t a = 0;
   size_t b = 0;
 };
 
-// Returns an overlap of the offsets, or nothing if all are disjoint. Does not check alignment.
-// Shares no code with plan_arena: it sweeps over the steps and keeps the live items by offset. O(n
-// log n).
+// Returns two items that overlap, or nothing if all items are disjoint. Does not check alignment.
+// This function does not share code with plan_arena(). It sweeps over the steps and keeps the live
+// items sorted by offset. O(n log n).
 std::optional<ArenaOverlap> find_arena_overlap(std::span<const ArenaItem> items, std::span<const int64_t> offsets);
 
 }  // namespace fxopt

@@ -8,7 +8,7 @@
 
 namespace fxopt {
 
-// An empty folder for one test, removed when the test ends.
+// A folder for one test. The folder is empty at first, and is removed when the test ends.
 class TempFolder {
  public:
   TempFolder() {
@@ -25,7 +25,7 @@ class TempFolder {
 
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
 
-  // Number of files and folders in it, including hidden ones.
+  // Returns the number of files and folders in the folder, including hidden ones.
   size_t num_entries() const {
     return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
   }

@@ -11,7 +11,7 @@ class Message;
 
 namespace fxopt {
 
-// Small random choices that are equal on every machine.
+// Random numbers that are equal on every machine.
 class Random {
  public:
   explicit Random(uint64_t seed) : engine_(seed) {}
@@ -24,18 +24,18 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// The serialized module inside the bytes of a binary file, whatever hash is stored beside it.
-// Returns `file` itself if it has none.
+// Returns the serialized module inside the bytes of a binary file. Ignores the stored hash. If
+// `file` contains no module, returns `file`.
 std::string_view module_of(std::string_view file);
 
 // Wraps the serialized `module` in a binary file with the correct hash and counts, so that damaged
 // content reaches the parser.
 std::string seal(std::string_view module);
 
-// Changes a few bytes: flips bits, replaces bytes, removes, repeats, copies or fills ranges.
+// Changes a few bytes. Flips bits, replaces bytes, or removes, repeats, copies or fills ranges.
 std::string mutate_bytes(Random& random, std::string_view bytes);
 
-// Changes a few tokens (words, strings, signs): removes, repeats, swaps or replaces them, or
+// Changes a few tokens (words, strings, signs). Removes, repeats, swaps or replaces tokens, or
 // changes bytes.
 std::string mutate_tokens(Random& random, std::string_view text);
 

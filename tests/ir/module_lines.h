@@ -13,8 +13,8 @@ class Module;
 
 namespace fxopt {
 
-// The content of a module, one line per present field, with strings in place of indices into the
-// table. Sorted.
+// Returns the content of a module as sorted lines, one line for each present field. Strings replace
+// the indices into the string table.
 std::vector<std::string> module_lines(const schema::Module& module);
 
 // Writes lists and tuples of plain integers in their packed form, as print_pb() does.

@@ -6,11 +6,11 @@
 
 namespace fxopt {
 
-// A module of two graphs that uses every field and every alternative of the schema. The combination
-// has no meaning.
+// Returns a module of two graphs that uses every field and every alternative of the schema. The
+// combination has no meaning.
 std::unique_ptr<Module> make_sample_module();
 
-// A module of one graph with `num_nodes` nodes, each reading the previous one.
+// A module of one graph with `num_nodes` nodes. Each node reads the previous node.
 std::unique_ptr<Module> make_chain_module(size_t num_nodes);
 
 }  // namespace fxopt

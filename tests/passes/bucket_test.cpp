@@ -145,7 +145,7 @@ void check_left_out(const Graph& graph, Facts& facts, const BucketPlan& plan, in
       CHECK_FALSE(has_order_with(graph, facts, plan, bucket_of[named], i));
       ++judged.refused_by_order;
     }
-    if (obstacles.code == "cap" && bucket_of.contains(named) && obstacles.text.starts_with("with the bucket")) {
+    if (obstacles.code == "cap" && bucket_of.contains(named) && obstacles.text.starts_with("the bucket of ")) {
       std::vector<size_t> members = plan.buckets[bucket_of[named]];
       members.push_back(i);
       CHECK(bytes_together(plan, members) > cap);

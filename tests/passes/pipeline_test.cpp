@@ -203,7 +203,7 @@ TEST_CASE("options may be sizes, numbers, lists and patterns, each with one spel
   CHECK(bound_text("share", "half") == refused("share", "half") + "write a number, as in 0.5 or 1e-3");
   CHECK(bound_text("fruits", "plum,pera") == refused("fruits", "pera") + "did you mean 'pear'?");
   CHECK(bound_text("calls", "aten.mm.default,layers::") ==
-        refused("calls", "layers::") + "write an op, or module::op, each with '*' if need be");
+        refused("calls", "layers::") + "write an op or module::op, where '*' matches any text");
 }
 
 TEST_CASE("pipeline text prints canonically and parses back", "[passes][pipeline]") {
@@ -273,7 +273,7 @@ TEST_CASE("pipeline errors point at the place", "[passes][pipeline]") {
   CHECK(pipeline_error("cse,dec").hint == "did you mean 'dce'?");
   CHECK(pipeline_error("zzzzzzzz").hint == "'fxopt passes' lists the passes");
   CHECK(pipeline_error("infer-phase{x=1}").hint == "it takes no options");
-  CHECK(pipeline_error("sac{exclude=a,b}").hint == "a value that holds ',' is written in double quotes");
+  CHECK(pipeline_error("sac{exclude=a,b}").hint == "put a value that contains ',' in double quotes");
   CHECK(parse_pipeline("sac{exclude=\"a,b\"}")->text() == "sac{exclude=\"a,b\"}");
 }
 

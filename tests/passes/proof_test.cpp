@@ -62,9 +62,9 @@ TEST_CASE("a newcomer's pass that moves a read over a write is stopped, and the 
         "error[FX0420]: after pass 1 (merge-negations): results differ: output 0 (%s)\n"
         "  graph: @g\n  node: %s\n  module: layers.0\n  source: model.py:12\n"
         "  %s: f32[4] = aten.mul.Tensor(%a, %a)\n"
-        "  hint: the node shown is the first call that the input graph does not compute; its node of this uid is the "
-        "same call, but reads other data: its operands were computed or written differently, or it comes before or "
-        "after another write, draw or effect");
+        "  hint: the node shown is the first call that the input graph does not compute. The input graph's node with "
+        "this uid is the same call, but reads other data: its operands were computed or written differently, or it "
+        "comes before or after another write, draw or effect");
 }
 
 struct ReadPartsOptions {
@@ -140,7 +140,7 @@ TEST_CASE("claims: what a law does not bear out is said", "[passes][pipeline]") 
   text.replace(text.find("%r: f32[4, 4]"), 13, "%r: f32[3, 4]");
   CHECK(run(text, {}) ==
         "after pass 2 (read-parts): results differ: output 0 (%r); claims refused: part at %h of "
-        "the input graph: its bytes are not exactly the range that one tensor was copied into");
+        "the input graph: no tensor was copied to exactly the bytes of the value");
 }
 
 TEST_CASE("claims: a pass whose row does not say so may make none", "[passes][pipeline]") {

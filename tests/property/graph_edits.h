@@ -16,9 +16,9 @@ namespace fxopt {
 // Edits that raise the ideal peak by more than 0.1 %.
 enum class Regression : uint8_t {
   kGrow,            // grows a storage that is live at the peak
-  kGrowAndRename,   // the same, and renames every node
-  kMovePeak,        // grows a storage live elsewhere until the peak is there
-  kLateReader,      // adds a use after the peak of a storage that ended before it
+  kGrowAndRename,   // like kGrow, and renames every node
+  kMovePeak,        // grows a storage that is live at another place, until the peak is at that place
+  kLateReader,      // adds a use after the peak of a storage that ended before the peak
   kNewNode,         // adds a storage that lives across the peak
   kLostCheckpoint,  // redirects a use of a recomputed copy to the original
 };
@@ -28,9 +28,9 @@ inline constexpr size_t kNumRegressions = 6;
 enum class NeutralEdit : uint8_t {
   kRenameAll,
   kRenameSome,
-  kSwap,            // two adjacent independent nodes, away from the peak
-  kInsertAlias,     // aten.alias, aten.detach, aten.view of the same shape before one consumer
-  kRemoveIdentity,  // an existing node of these kinds
+  kSwap,            // swaps two adjacent independent nodes that are not at the peak
+  kInsertAlias,     // inserts aten.alias, aten.detach or aten.view of the same shape before a consumer
+  kRemoveIdentity,  // removes an existing node of one of these kinds
   kMetadata,
 };
 inline constexpr size_t kNumNeutralEdits = 6;
@@ -38,18 +38,18 @@ inline constexpr size_t kNumNeutralEdits = 6;
 const char* regression_name(Regression kind);
 const char* neutral_edit_name(NeutralEdit kind);
 
-// Edits the main graph of a module, once. The seed determines the edit.
+// Makes one edit of the main graph of a module. The seed determines the edit.
 class GraphEditor {
  public:
   GraphEditor(Module& module, uint64_t seed);
 
-  // Returns the name of the node whose storage is the cause. Returns nothing, and changes nothing,
-  // if the graph has no place for the edit.
+  // Returns the name of the node whose storage is the cause. If the graph has no place for the
+  // edit, returns nothing and leaves the graph unchanged.
   std::optional<std::string> apply(Regression kind);
-  // Returns false, and changes nothing, if the graph has no place for the edit.
+  // If the graph has no place for the edit, returns false and leaves the graph unchanged.
   bool apply(NeutralEdit kind);
 
-  // The name, before the edit, of the node at the peak.
+  // The name that the node at the peak had before the edit.
   const std::string& peak_node() const { return peak_node_; }
 
  private:

@@ -9,8 +9,8 @@
 
 namespace fxopt {
 
-// A plan whose arrays a test may change, and a placement of it. It is built by hand and shares
-// nothing with the planner.
+// A plan whose arrays a test may change, and a placement of the plan. The plan is built by hand,
+// without code of the planner.
 struct PlanSample {
   std::vector<FxStep> steps;
   std::vector<FxStorage> storages;
@@ -28,7 +28,7 @@ struct PlanSample {
   std::vector<FxNode> nodes;
   std::vector<FxString> strings;
   std::vector<std::unique_ptr<PlanSample>> graphs;
-  std::vector<const FxPlan*> graph_views;  // view() fills it if it is empty
+  std::vector<const FxPlan*> graph_views;  // view() fills an empty list
   FxPlan plan{};                           // version, size and name; view() fills the arrays
 
   std::vector<FxBlock> blocks, workspaces;
@@ -38,10 +38,10 @@ struct PlanSample {
 
   PlanSample();
 
-  // Return the index of the new entry.
+  // These functions return the index of the new entry.
   uint32_t add_string(const char* text);
   uint32_t add_storage(uint8_t source, int64_t bytes, uint32_t first, uint32_t last);
-  // Contiguous float32.
+  // Adds a contiguous float32 tensor.
   uint32_t add_tensor(uint32_t storage, const std::vector<FxWord>& sizes);
   uint32_t add_words(const std::vector<FxWord>& added);
   uint32_t add_indices(const std::vector<uint32_t>& added);
@@ -67,8 +67,8 @@ FxWord int_word(int64_t value);
 FxWord tensor_word(uint32_t index);
 FxWord scalar_word(uint32_t index);
 
-// Two streams, a collective and its wait, an in-place write, lists, scalars of every source, and a
-// called graph:
+// Returns a plan with two streams, a collective and its wait, an in-place write, lists, scalars of
+// every source, and a called graph:
 //
 //   0 kernel      x -> a
 //   1 collective  a -> b                              stream 1
@@ -87,8 +87,8 @@ struct Small {
   static constexpr uint32_t kSize = 0, kTwice = 1, kFound = 2, kFoundBytes = 3;         // scalars
 };
 
-// `steps` steps (a multiple of 10) on two streams: kernels with lists of tensors, and a collective
-// at every tenth step.
+// A plan with `steps` steps on two streams. Every tenth step is a collective. The other steps are
+// kernels with lists of tensors. `steps` must be a multiple of 10.
 PlanSample long_sample(uint32_t steps);
 
 }  // namespace fxopt

@@ -1,4 +1,4 @@
-// Steps that tests run on the CPU.
+// Helpers for tests that run steps on the CPU.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@
 
 namespace fxopt {
 
-// A step with made-up inputs.
+// A step with generated inputs.
 class TestRun {
  public:
   explicit TestRun(std::unique_ptr<Module> module, const std::map<std::string, GivenInput, std::less<>>& given = {})
@@ -66,7 +66,7 @@ class TestRun {
     return copy_out(*tensor, program_->bytes_of(tensor->storage));
   }
 
-  // Runs the step, and returns the outputs that are tensors by name.
+  // Runs the step. Returns the outputs that are tensors, by name.
   std::map<std::string, std::vector<std::byte>> outputs() {
     const Status status = run();
     if (!status.ok()) FAIL(format_error(status.error()));
@@ -79,7 +79,7 @@ class TestRun {
   }
 
  private:
-  std::unique_ptr<Module> module_;  // lowered: names are in the plan
+  std::unique_ptr<Module> module_;  // the lowered module, whose names are in the plan
   std::unique_ptr<Plan> plan_;
   std::unique_ptr<StepInputs> inputs_;
   std::unique_ptr<ThreadPool> pool_;

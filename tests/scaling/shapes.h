@@ -6,22 +6,23 @@
 
 namespace fxopt {
 
-// A graph of any size in which one feature grows. It exposes algorithms that visit all of something
-// for each of something.
+// A graph of any size in which one feature grows. The graph exposes algorithms that take more
+// than linear time.
 struct Shape {
   const char* name;
-  std::string (*text)(size_t size);      // in the text form
-  size_t size;                           // commands take milliseconds
+  std::string (*text)(size_t size);      // returns the graph in the text form
+  size_t size;                           // chosen so that commands take milliseconds at this size
   std::vector<std::string> passes = {};  // passes that `opt` also runs
 };
 
 const std::vector<Shape>& shapes();
 
-// Layers of 36 nodes: a weight gathered over two dimensions of a mesh, and a product that is
-// gathered, sliced to the rank's shard and reduced again. The weight is gathered once more later.
+// A graph of layers with 36 nodes each. A layer gathers a weight over two dimensions of a mesh. It
+// also gathers a product, slices the result to the rank's shard, and reduces the slice. Later, the
+// layer gathers the weight a second time.
 std::string layers_with_collectives(size_t layers);
 
-// `depth` nested graphs, each of which runs the next.
+// A chain of `depth` nested graphs. Each graph runs the next graph.
 std::string nested_graphs(size_t depth);
 
 }  // namespace fxopt

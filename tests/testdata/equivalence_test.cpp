@@ -32,7 +32,7 @@ std::string refusal_of(const std::string& pass, const Module& module) {
     return "partition: no graph of this module is joint: no input is a tangent";
   }
   if (pass == "join" && !is_for_joint) {
-    return "join: the step of this module is not one run of a forward and one of a backward graph";
+    return "join: the step of this module does not consist of one forward graph and one backward graph, each run once";
   }
   return "";
 }

@@ -6,19 +6,19 @@
 
 namespace fxopt {
 
-// A run of words for people in a source file or a page: the comment lines, the string literals or the
-// lines of Markdown that belong together.
+// A paragraph that people read in a source file or a page. It consists of comment lines, string
+// literals or lines of Markdown that belong together.
 struct Paragraph {
   bool is_string = false;
-  std::string text;           // lines joined by one space, literals by nothing
-  std::vector<size_t> lines;  // the line of each byte of `text`, from 1
+  std::string text;           // lines are joined by a space, and literals without a space
+  std::vector<size_t> lines;  // the line number of each byte of `text`, counted from 1
 };
 
-// The paragraphs of C++ (also of .proto and .cu): comments and string literals.
+// Returns the paragraphs of C++, .proto and .cu files: comments and string literals.
 std::vector<Paragraph> cpp_paragraphs(std::string_view text);
-// The paragraphs of Python and shell: comments and strings.
+// Returns the paragraphs of Python and shell files: comments and strings.
 std::vector<Paragraph> script_paragraphs(std::string_view text);
-// The paragraphs of Markdown, without code blocks.
+// Returns the paragraphs of Markdown pages, without code blocks.
 std::vector<Paragraph> markdown_paragraphs(std::string_view text);
 
 }  // namespace fxopt

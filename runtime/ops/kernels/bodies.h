@@ -1,5 +1,5 @@
-// Everything that bodies.inc names, except gemm.h, of which each device has its own; and the table
-// of a device.
+// Includes the bodies that bodies.inc lists. Matrix products are the exception, because each device
+// has its own gemm.h. This header also has the helpers for the kernel table of a device.
 #pragma once
 
 #include "runtime/ops/kernels/copy.h"
@@ -11,11 +11,11 @@
 namespace fxopt::kernels {
 namespace {
 
-// The `types` of FX_BODY: a bit for each FxCompute.
+// The values of the parameter `types` of FX_BODY, with one bit for each FxCompute.
 constexpr uint32_t types_of_real = 1u << FX_COMPUTE_FLOAT | 1u << FX_COMPUTE_DOUBLE;
 constexpr uint32_t types_of_all = types_of_real | 1u << FX_COMPUTE_INT64;
 
-// A body's functions in the form of a table.
+// Wrappers of a body's functions with the signatures that a kernel table needs.
 template <int64_t (*units)(const FxCall&, uint32_t)>
 int64_t units_by(const FxCall* call, uint32_t phase) {
   return units(*call, phase);
@@ -34,7 +34,7 @@ constexpr bool is_before(const char* a, const char* b) {
   return *a < *b;
 }
 
-// Kernels sorted by name, for table search.
+// Kernels sorted by name, so that a table can be searched.
 template <int count>
 struct SortedKernels {
   FxKernel kernels[count] = {};

@@ -1,11 +1,11 @@
-// Building blocks for kernel bodies on every device: no library, no memory of their own, no state.
-// Compiled by g++ and clang for the CPU, by nvcc for GPUs, and by g++ for the emulation of a GPU.
-// Compile with -ffp-contract=off or --fmad=false: a product to be rounded together with a sum uses
-// fma().
+// Building blocks for kernel bodies on every device. They use no libraries, allocate no memory and
+// keep no state. g++ and clang compile them for the CPU, nvcc compiles them for GPUs, and g++
+// compiles them for the emulation of a GPU. The compiler needs -ffp-contract=off or --fmad=false.
+// To round a product and a sum together, a body must call fma().
 //
-// Everything has internal linkage. Objects for several instruction sets are linked into one
-// program; a function that the linker took from the wrong object would fault on a machine without
-// that set.
+// Everything has internal linkage, because objects for several instruction sets are linked into one
+// program. With external linkage, the linker could take a function from the object for another
+// instruction set. That function would fault on a machine without the instruction set.
 #pragma once
 
 #include <stdint.h>
@@ -21,9 +21,10 @@
 namespace fxopt::kernels {
 namespace {
 
-// The workers of one unit: one core of a CPU, or the threads of a GPU's block
-// (runtime/cuda/lanes.h). Split data is dealt out: lane l of n has elements l, l + n, l + 2 n, ...
-// Lanes form warps of kWarp, which exchange numbers without a barrier.
+// Lanes are the workers of one unit. They are one core of a CPU, or the threads of a GPU's block
+// (runtime/cuda/lanes.h). Elements are distributed over n lanes in turn: lane l has the elements l,
+// l + n, l + 2 n, and so on. Groups of kWarp lanes form warps. The lanes of a warp exchange numbers
+// without a barrier.
 constexpr int kWarp = 32;
 struct OneLane {
   static constexpr bool kIsOne = true;
@@ -65,7 +66,8 @@ FX_FN bool is_nan(T x) {
   return x != x;
 }
 
-// Integers wrap around, as in PyTorch: signed overflow is undefined in C++.
+// Integers wrap around, as in PyTorch. The functions compute with unsigned integers, because signed
+// overflow is undefined in C++.
 FX_FN int64_t add(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
@@ -81,7 +83,7 @@ FX_FN float multiply(float a, float b) { return a * b; }
 FX_FN double add(double a, double b) { return a + b; }
 FX_FN double subtract(double a, double b) { return a - b; }
 FX_FN double multiply(double a, double b) { return a * b; }
-// A product that is rounded together with the sum.
+// Returns a b + c, rounded once.
 FX_FN int64_t multiply_add(int64_t a, int64_t b, int64_t c) { return add(multiply(a, b), c); }
 FX_FN float multiply_add(float a, float b, float c) { return fma(a, b, c); }
 FX_FN double multiply_add(double a, double b, double c) { return fma(a, b, c); }

@@ -1,8 +1,9 @@
-// Converts elements in memory from and to the type in which a body computes: float for float8 to
-// float32, double for float64, int64_t for integers and bools. Conversions are PyTorch's
-// (c10/util/TypeCast.h, BFloat16.h, Half.h): to the nearest, ties to even. A NaN stays a NaN, a
-// bool is "not 0", integers wrap. A real beyond int64, undefined in PyTorch, becomes the smallest
-// int64.
+// Converts elements between their type in memory and the type in which a body computes. Bodies
+// compute in float for float16, bfloat16 and float32, in double for float64, and in int64_t for
+// integers and bools. Conversions are those of PyTorch (c10/util/TypeCast.h, BFloat16.h, Half.h).
+// Conversions round to the nearest number, with ties to even. A NaN stays a NaN. A number becomes
+// the bool true if it is not 0. Integers wrap around. A real beyond the range of int64 becomes the
+// smallest int64. PyTorch leaves this case undefined.
 #pragma once
 
 #include "runtime/abi/kernel.h"
@@ -11,7 +12,8 @@
 namespace fxopt::kernels {
 namespace {
 
-// The numbers of the graph file's DType. runtime/ops/bind.cpp checks that they agree.
+// The numbers of DType in the graph file. runtime/ops/bind.cpp checks that the numbers are equal in
+// both places.
 enum ElementType : uint8_t {
   kU8 = 1,
   kI8 = 2,
@@ -36,8 +38,8 @@ FX_FN uint16_t float_to_bf16(float x) {
 FX_FN float f16_to_float(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
   const uint32_t rest = static_cast<uint32_t>(half & 0x7fffu) << 13;
-  // Exponents are 112 apart. Subtracting 2^-14 once corrects numbers below 2^-14. Infinities and
-  // NaNs get the largest exponent.
+  // The exponents of float16 and float32 differ by 112. Numbers below 2^-14 are corrected by one
+  // subtraction of 2^-14. Infinities and NaNs have the largest exponent.
   const uint32_t normal = rest + (112u << 23);
   const float small = bits_to<float>(rest + (113u << 23)) - bits_to<float>(113u << 23);
   const uint32_t exponent = half & 0x7c00u;
@@ -61,8 +63,8 @@ FX_FN uint16_t float_to_f16(float x) {
   return static_cast<uint16_t>(rest > 0x7f800000u ? half : sign | half);
 }
 
-// The NaN of an operation depends on the processor, the order of operands, and constant folding;
-// one NaN is stored.
+// The bits of a computed NaN depend on the processor, the order of operands, and constant folding.
+// Stores therefore write one fixed NaN.
 FX_FN float canonical(float x) { return is_nan(x) ? bits_to<float>(uint32_t{0x7fc00000u}) : x; }
 FX_FN double canonical(double x) { return is_nan(x) ? bits_to<double>(uint64_t{0x7ff8000000000000u}) : x; }
 
@@ -89,7 +91,7 @@ FX_FN T number_as(const FxNumber& number) {
   return number.kind == FX_NUMBER_REAL ? Convert<T>::from(number.real) : Convert<T>::from(number.integer);
 }
 
-// The switch is outside of the loop: one loop for each stored type, which compilers vectorize.
+// The switch is outside of the loop. Each stored type has its own loop, which compilers vectorize.
 template <class T>
 FX_FN void load_run(uint8_t type, const void* data, int64_t first, int64_t stride, int64_t n, T* out) {
 #define FX_LOAD(Stored, expression)                                \

@@ -1,5 +1,5 @@
-// Operators by index: embedding, its gradient, and the negative log likelihood. An index beyond its
-// dimension is an error of the call and reads nothing.
+// Operators that use indices: embedding, its gradient, and the negative log likelihood. An index
+// beyond its dimension is an error of the call, and no element is read for this index.
 #pragma once
 
 #include "runtime/ops/kernels/reduce.h"
@@ -19,7 +19,8 @@ FX_FN void fail(const FxCall& call, int64_t element, FxErrorCode code) {
 #endif
 }
 
-// Returns index `element` of a view, or -1 with an error if it is not in [0, bound).
+// Returns index `element` of a view. If the index is not in [0, bound), reports an error and
+// returns -1.
 FX_FN int64_t load_index(const FxCall& call, const FxView& indices, int64_t element, int64_t bound) {
   const int64_t index = load_one<int64_t>(indices, offset_of(indices, element));
   if (index >= 0 && index < bound) return index;
@@ -27,7 +28,8 @@ FX_FN int64_t load_index(const FxCall& call, const FxView& indices, int64_t elem
   return -1;
 }
 
-// Views: the result [indices..., D]; weight [V, D], indices. A unit has a tile of the result.
+// The result [indices..., D] is the first view. The weight [V, D] and the indices follow. A unit
+// computes a tile of the result.
 template <class T, class Lanes>
 FX_FN void gather_rows_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const FxView& result = call.views[0];
@@ -50,11 +52,13 @@ FX_FN void gather_rows_unit(const Lanes& lanes, const FxCall& call, int64_t unit
   store_tile(lanes, result, unit * kTile, n, x);
 }
 
-// Views: the result [V, D]; g [indices..., D], indices. params: the padding row.
+// The result [V, D] is the first view. g [indices..., D] and the indices follow. params[0] is the
+// padding row.
 //
-// Phase 0 writes zeros. Phase 1: a unit has kColumns columns of the result and adds rows of g in
-// the order of their indices, so that threads share no sums. Sums are in the type in which bodies
-// compute. If the result is narrower, they are in the workspace, and phase 2 stores them.
+// Phase 0 writes zeros. In phase 1, a unit has kColumns columns of the result. The unit adds the
+// rows of g in the order of their indices, so threads do not share sums. Sums have the type in
+// which the body computes. If the type of the result is narrower, the sums are stored in the
+// workspace, and phase 2 converts them into the result.
 FX_FN bool adds_in_result(const FxCall& call) {
   const uint8_t type = call.views[0].dtype;
   return (type == kF32 && call.compute == FX_COMPUTE_FLOAT) || (type == kF64 && call.compute == FX_COMPUTE_DOUBLE);
@@ -69,7 +73,7 @@ FX_FN int64_t add_rows_workspace(const FxCall& call) {
 constexpr uint32_t most_of_add_rows_lanes = kTileLanes;
 FX_FN uint32_t add_rows_lanes(const FxCall&, uint32_t phase) { return phase == 1 ? kColumns : kTileLanes; }
 
-// The memory of sums: element (v, c) is at v stride + c step.
+// The memory of the sums. Element (v, c) is at offset v * stride + c * step.
 template <class T>
 struct RowSums {
   T* data;
@@ -114,8 +118,9 @@ FX_FN void add_rows_unit(const Lanes& lanes, const FxCall& call, uint32_t phase,
   }
 }
 
-// Views: the loss, the sum of weights; x [N, C], target [N], weight [C] or 1. params: reduction (0
-// none, 1 mean, 2 sum), the ignored class. One unit: a batch has few terms.
+// The loss and the sum of weights are the first views. The operands x [N, C], target [N], and
+// weight [C] or the number 1 follow. The params are the reduction (0 none, 1 mean, 2 sum) and the
+// ignored class. There is one unit, because a batch has few terms.
 FX_FN int64_t one_unit(const FxCall&, uint32_t) { return 1; }
 constexpr uint32_t most_of_nll_loss_lanes = kMostFoldLanes;
 FX_FN uint32_t nll_loss_lanes(const FxCall& call, uint32_t) { return fold_lanes(call.views[2].size[0]); }
@@ -160,10 +165,11 @@ FX_FN void nll_loss_unit(const Lanes& lanes, const FxCall& call) {
   store_one(call.views[1], 0, weight);
 }
 
-// Views: the result [N, C]; g, target [N], weight [C] or 1, the sum of weights. params: as above. A
-// unit has one row.
+// The result [N, C] is the first view. The operands g, target [N], weight [C] or the number 1, and
+// the sum of weights follow. The params are those of nll_loss. A unit computes one row.
 FX_FN int64_t nll_loss_backward_units(const FxCall& call, uint32_t) { return call.views[0].size[0]; }
-// Returns the gradient of row `unit` at its class; the class is -1 if the row has none.
+// Returns the gradient of row `unit` at the class of the row, and sets c to the class. If the row
+// is ignored or has an illegal class, c is -1.
 template <class T>
 FX_FN T nll_gradient(const FxCall& call, int64_t unit, int64_t& c) {
   const FxView& g = call.views[1];

@@ -1,11 +1,11 @@
-// Transcendental functions from IEEE operations and fma() alone: libraries give different bits on
-// different machines. Each computes in the type of its argument. Both float and double functions
-// are accurate to 2 units in the last place (tests/runtime/math_test.cpp compares them with the C
-// library's functions of a wider type).
+// Transcendental functions that use only IEEE operations and fma(), because libraries return
+// different bits on different machines. Each function computes in the type of its argument. The
+// functions for float and for double are accurate to 2 units in the last place.
+// tests/runtime/math_test.cpp compares them with functions of a wider type in the C library.
 //
-// The methods are standard. Exponentials reduce by multiples of log 2 in two parts and sum a Taylor
-// polynomial on [-log 2 / 2, log 2 / 2]. Logarithms extract the exponent and sum the series of 2
-// atanh((m - 1) / (m + 1)) for m in [sqrt 1/2, sqrt 2].
+// The methods are standard. Exponentials first subtract a multiple of log 2, which is stored in two
+// parts. They then sum a Taylor polynomial on [-log 2 / 2, log 2 / 2]. Logarithms first extract the
+// exponent. They then sum the series of 2 atanh((m - 1) / (m + 1)) for m in [sqrt 1/2, sqrt 2].
 #pragma once
 
 #include "runtime/ops/kernels/device.h"
@@ -21,12 +21,14 @@ struct Float<float> {
   using Int = int32_t;
   static constexpr int kMantissa = 23, kBias = 127, kMinExponent = -126;
   static constexpr float kLog2e = 1.44269504088896341f;
-  static constexpr float kLn2High = 0.693145751953125f;             // 16 bits: multiples are exact
+  // Log 2 rounded to 16 bits, so multiples are exact.
+  static constexpr float kLn2High = 0.693145751953125f;
   static constexpr float kLn2Low = 1.42860682030941723212e-6f;      // log 2 - kLn2High
-  static constexpr float kExpMax = 88.7228391f, kExpMin = -104.0f;  // beyond: infinity, 0
-  static constexpr float kRound = 12582912.0f;                      // 1.5 2^23: adding it rounds to integers
-  static constexpr int kExpTerms = 7;                               // r^2 / 2! to r^8 / 8!
-  static constexpr int kLogTerms = 5;                               // s^3 / 3 to s^11 / 11
+  static constexpr float kExpMax = 88.7228391f, kExpMin = -104.0f;  // e^x: infinity above, 0 below
+  // 1.5 2^23. Adding this number rounds to an integer.
+  static constexpr float kRound = 12582912.0f;
+  static constexpr int kExpTerms = 7;  // r^2 / 2! to r^8 / 8!
+  static constexpr int kLogTerms = 5;  // s^3 / 3 to s^11 / 11
 };
 template <>
 struct Float<double> {
@@ -42,20 +44,20 @@ struct Float<double> {
   static constexpr int kLogTerms = 11;
 };
 
-// Inverse factorials for the Taylor series, rounded once.
+// Inverse factorials for the Taylor series, each rounded once.
 template <class T>
 struct InverseFactorials {
   T of[16] = {};
   FX_FN constexpr InverseFactorials() {
     double product = 1;
     for (int n = 0; n < 16; ++n) {
-      of[n] = static_cast<T>(1 / product);  // n! is exact up to 18
+      of[n] = static_cast<T>(1 / product);  // n! is exact up to n = 18
       product *= n + 1;
     }
   }
 };
 
-// e^r - 1 on [-log 2 / 2, log 2 / 2]: r + r^2 (1/2 + r/6 + ...).
+// Returns e^r - 1 for r in [-log 2 / 2, log 2 / 2], as r + r^2 (1/2 + r/6 + ...).
 template <class T>
 FX_FN T exp_minus_1_reduced(T r) {
   constexpr int kTerms = Float<T>::kExpTerms;
@@ -65,14 +67,14 @@ FX_FN T exp_minus_1_reduced(T r) {
   return fma(multiply(r, r), sum, r);
 }
 
-// 2^k for an exponent of a normal number.
+// Returns 2^k. k must be the exponent of a normal number.
 template <class T>
 FX_FN T power_of_2(typename Float<T>::Int k) {
   using F = Float<T>;
   return bits_to<T>(static_cast<typename F::Bits>(k + F::kBias) << F::kMantissa);
 }
 
-// x = k log 2 + r.
+// Returns k and sets r such that x = k log 2 + r.
 template <class T>
 FX_FN T reduce_by_log_2(T x, T& r) {
   using F = Float<T>;
@@ -86,20 +88,20 @@ FX_FN T infinity() {
   return power_of_2<T>(Float<T>::kBias) * T(2);
 }
 
-// The bound is the first operand of larger() and smaller(): a NaN becomes a bound before its
-// conversion to integer.
+// Returns e^x. The bound is the first operand of larger() and smaller(), so a NaN becomes a bound
+// before it is converted to an integer.
 template <class T>
 FX_FN T exponential(T x) {
   using F = Float<T>;
   using Int = typename F::Int;
   T r;
   const Int k = static_cast<Int>(reduce_by_log_2(smaller(F::kExpMax, larger(F::kExpMin, x)), r));
-  const Int half = k / 2;  // in two steps: 2^k alone may not be a normal number
+  const Int half = k / 2;  // two steps, because 2^k may not be a normal number
   const T e = (T(1) + exp_minus_1_reduced(r)) * power_of_2<T>(half) * power_of_2<T>(k - half);
   return is_nan(x) ? x : x < F::kExpMin ? T(0) : x > F::kExpMax ? infinity<T>() : e;
 }
 
-// e^x - 1.
+// Returns e^x - 1.
 template <class T>
 FX_FN T exponential_minus_1(T x) {
   using F = Float<T>;
@@ -111,7 +113,7 @@ FX_FN T exponential_minus_1(T x) {
   return is_nan(x) ? x : x > T(60) ? exponential(x) : e;
 }
 
-// log x of a positive finite number, subnormal numbers included.
+// Returns log x of a positive finite number, which may be subnormal.
 template <class T>
 FX_FN T log_of_positive(T x) {
   using F = Float<T>;
@@ -119,7 +121,7 @@ FX_FN T log_of_positive(T x) {
   using Int = typename F::Int;
   const bool is_small = x < power_of_2<T>(F::kMinExponent);
   const T scaled = is_small ? x * power_of_2<T>(F::kMantissa + 1) : x;
-  // The exponent of x / sqrt(1/2): the remaining mantissa is in [sqrt 1/2, sqrt 2].
+  // e is the exponent of x / sqrt(1/2), so the remaining mantissa m is in [sqrt 1/2, sqrt 2].
   constexpr Bits kHalfRoot = sizeof(T) == 4 ? static_cast<Bits>(0x3f3504f3u) : static_cast<Bits>(0x3fe6a09e667f3bcdull);
   const Bits shifted = bits_to<Bits>(scaled) - kHalfRoot;
   const Int e = static_cast<Int>(shifted) >> F::kMantissa;
@@ -130,7 +132,7 @@ FX_FN T log_of_positive(T x) {
   const T z = s * s;
   T sum = T(2) / T(2 * F::kLogTerms + 1);
   for (int n = F::kLogTerms - 1; n >= 1; --n) sum = fma(sum, z, T(2) / T(2 * n + 1));
-  // 2 atanh(s) = f - s (f - R), where R = z sum: f is exact.
+  // 2 atanh(s) = f - s (f - R), where R = z sum. f is exact.
   const T rest = s * (f - z * sum);
   return k == T(0) ? f - rest : fma(k, F::kLn2High, f - (rest - k * F::kLn2Low));
 }
@@ -142,8 +144,8 @@ FX_FN T logarithm(T x) {
   return is_nan(x) || x == infinity<T>() ? x : x > T(0) ? ordinary : not_positive;
 }
 
-// For small |x|, Lambert's continued fraction, nine levels deep, as x - x P(x^2) / Q(x^2); else 1 -
-// 2 / (e^2x + 1).
+// Returns tanh x. For small |x|, the result is x - x P(x^2) / Q(x^2), which is Lambert's continued
+// fraction, nine levels deep. For other x, it is computed as 1 - 2 / (e^2x + 1).
 template <class T>
 FX_FN T hyperbolic_tangent(T x) {
   constexpr T kScale = T(34459425);
@@ -160,7 +162,8 @@ FX_FN T hyperbolic_tangent(T x) {
   return is_nan(x) || x == T(0) ? x : x < T(0) ? -t : t;
 }
 
-// log x of a positive finite double as a sum of two doubles, accurate to about 2^-62.
+// Returns log x of a positive finite double as a sum of two doubles: the returned value and `low`.
+// The sum is accurate to about 2^-62.
 FX_FN double log_in_two(double x, double& low) {
   using F = Float<double>;
   const bool is_small = x < power_of_2<double>(F::kMinExponent);
@@ -170,7 +173,8 @@ FX_FN double log_in_two(double x, double& low) {
   const int64_t e = static_cast<int64_t>(shifted) >> F::kMantissa;
   const double m = bits_to<double>((shifted & ((uint64_t(1) << F::kMantissa) - 1)) + kHalfRoot);
   const double k = static_cast<double>(is_small ? e - (F::kMantissa + 1) : e);
-  // s = f / (2 + f) in two parts: the remainder of the division is exact by fma.
+  // s = f / (2 + f) is computed in two parts. The remainder of the division is exact because fma()
+  // computes it.
   const auto add_exactly = [](double a, double b, double& lost) {
     const double total = a + b;
     const double part = total - a;
@@ -181,7 +185,7 @@ FX_FN double log_in_two(double x, double& low) {
   const double f = m - 1, d = add_exactly(m, 1, d_low);
   const double s = f / d;
   const double s_low = (fma(-s, d, f) - s * d_low) / d;
-  // 2 atanh(s) = 2 s + 2/3 s^3 + s^5 (2/5 + ...): the second term in two parts as well.
+  // 2 atanh(s) = 2 s + 2/3 s^3 + s^5 (2/5 + ...). The second term is computed in two parts as well.
   const double z = s * s, z_low = fma(s, s, -z) + 2 * s * s_low;
   const double cube = s * z, cube_low = fma(s, z, -cube) + s * z_low + s_low * z;
   constexpr double kThird = 2.0 / 3.0, kThirdLow = 3.700743415417188e-17;  // their sum is 2/3
@@ -198,7 +202,7 @@ FX_FN double log_in_two(double x, double& low) {
   return result;
 }
 
-// |x|^y for a finite nonzero x and a finite y.
+// Returns |x|^y for a finite nonzero x and a finite y.
 FX_FN double power_of_size(double x, double y) {
   double low;
   const double high = log_in_two(x < 0 ? -x : x, low);
@@ -208,13 +212,15 @@ FX_FN double power_of_size(double x, double y) {
   return rest == rest && e < infinity<double>() ? fma(e, rest, e) : e;
 }
 
-constexpr double kAllWhole = 9007199254740992.0;  // 2^53: all reals from here on are whole and even
+// 2^53; all doubles from 2^53 on are even integers.
+constexpr double kAllWhole = 9007199254740992.0;
 FX_FN bool is_whole(double y) {
   return y >= kAllWhole || y <= -kAllWhole || static_cast<double>(static_cast<int64_t>(y)) == y;
 }
 FX_FN bool is_odd(double y) { return y < kAllWhole && y > -kAllWhole && static_cast<int64_t>(y) % 2 != 0; }
 
-// PyTorch's pow: C's pow except for roots, which are square roots: -0 and -infinity follow sqrt.
+// Returns PyTorch's pow, which is C's pow except for the exponents 0.5 and -0.5. These exponents
+// use the square root, so -0 and -infinity behave as in sqrt.
 FX_FN double power(double x, double y) {
   if (y == 2) return x * x;
   if (y == 3) return x * x * x;
@@ -240,7 +246,8 @@ FX_FN float power(float x, float y) {
   return static_cast<float>(power(static_cast<double>(x), static_cast<double>(y)));
 }
 
-// By squaring. A negative exponent gives the integer part of 1 / x^|y|.
+// Returns the power, computed by squaring. For a negative exponent, returns the integer part of 1 /
+// x^|y|.
 FX_FN int64_t power(int64_t x, int64_t y) {
   if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 != 0 ? -1 : 1) : 0;
   int64_t product = 1;

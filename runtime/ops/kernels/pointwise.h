@@ -1,5 +1,6 @@
-// Computes one element of the result from one element of each operand. A new operator of this
-// family is a struct here, a line in bodies.inc and a row in ops/rows.cpp.
+// Bodies that compute one element of the result from one element of each operand. To add an
+// operator of this family, add a struct in this file, a line in bodies.inc and a row in
+// ops/rows.cpp.
 #pragma once
 
 #include "runtime/ops/kernels/math.h"
@@ -8,7 +9,7 @@
 namespace fxopt::kernels {
 namespace {
 
-// a + alpha b.
+// Computes a + alpha b.
 struct Add {
   static constexpr int kOperands = 2;
   template <class T>
@@ -57,7 +58,7 @@ struct Tanh {
   }
 };
 
-// g (1 - y^2).
+// Computes g (1 - y^2).
 struct TanhBackward {
   static constexpr int kOperands = 2;
   template <class T>
@@ -66,7 +67,7 @@ struct TanhBackward {
   }
 };
 
-// g mask scale.
+// Computes g mask scale, a product of three factors.
 struct MaskedScale {
   static constexpr int kOperands = 2;
   template <class T>
@@ -75,8 +76,8 @@ struct MaskedScale {
   }
 };
 
-// x^p. Small whole exponents are products, the reference for every other method. 0 gives 1 even for
-// NaN, as IEEE pow.
+// Computes x^p. Small whole exponents are computed as products, which are the reference for every
+// other method. The exponent 0 returns 1 even for a NaN, like IEEE pow.
 struct Power {
   static constexpr int kOperands = 2;
   template <class T>
@@ -85,7 +86,8 @@ struct Power {
   }
 };
 
-// One unit: a tile of kTile elements. All views have the sizes of the first result.
+// Computes one unit, which is a tile of kTile elements. All views have the sizes of the first
+// result.
 template <class T, class Body, class Lanes>
 FX_FN void pointwise_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const FxView& result = call.views[0];

@@ -1,10 +1,12 @@
-// Sums and other folds in one order for all devices (ops/README.md, "The order of sums").
+// Sums and other folds, in the same order on all devices (ops/README.md, "The order of sums").
 //
-// For n numbers: number i belongs to chunk i / kChunk and, within it, to fold lane i % 32. A fold
-// lane folds its numbers in order, starting with the identity. Fold lanes are folded in halves: l
-// with l + 16, then l + 8, 4, 2, 1. The n / kChunk results of chunks are folded in the same way
-// until one is left. A core uses vectors of 32, a warp one fold lane for each of its lanes, a block
-// of many warps a chunk for each warp.
+// The number with index i belongs to chunk i / kChunk. Within the chunk, the number belongs to fold
+// lane i % 32. A fold lane folds its numbers in order, starting with the identity. Then the fold
+// lanes are folded in halves. Lane l is folded with lane l + 16, then with lanes l + 8, l + 4, l +
+// 2 and l +
+// 1. The n / kChunk results of the chunks are folded in the same way, until one number is left. A
+// CPU core uses vectors of 32 fold lanes. A warp has one fold lane in each of its lanes. A block of
+// several warps has one chunk in each warp.
 #pragma once
 
 #include "runtime/ops/kernels/math.h"
@@ -29,7 +31,7 @@ struct SumFold {
   }
 };
 
-// A NaN stays NaN.
+// If an operand is NaN, the result is NaN.
 struct MaxFold {
   template <class T>
   FX_FN static T identity() {
@@ -45,8 +47,8 @@ struct MaxFold {
   }
 };
 
-// The numbers of the fold lanes: one core has them all, or each lane of a warp has one. fold()
-// returns the result in every lane.
+// The numbers of the fold lanes. A CPU core has the numbers of all fold lanes. On a GPU, each lane
+// of a warp has the number of one fold lane. fold() returns the result in every lane.
 template <class Fold, class T, bool kIsOne>
 struct FoldLanes {
   T own[kFoldLanes];
@@ -89,7 +91,8 @@ struct FoldLanes<Fold, T, false> {
   }
 };
 
-// The fold of numbers that arrive chunk by chunk, each known to all lanes of a warp.
+// The fold of the results of chunks, which are added in order. All lanes of a warp receive the
+// result of each chunk.
 template <class Fold, class T, class Warp>
 class ChunkFold {
  public:
@@ -105,7 +108,7 @@ class ChunkFold {
       reset(level);
     }
   }
-  // Returns the fold of all chunks. At least one must have been added.
+  // Returns the fold of all chunks. At least one chunk must have been added.
   FX_FN T result() {
     int top = 0;
     for (int level = 0; level < kFoldLevels; ++level) top = count_[level] > 0 ? level : top;
@@ -127,8 +130,8 @@ class ChunkFold {
   int64_t count_[kFoldLevels];
 };
 
-// Folds numbers [begin, end) of one chunk with one warp and returns the result in each of its
-// lanes.
+// Folds the numbers [begin, end) of one chunk with one warp. Returns the result in each lane of the
+// warp.
 template <class Fold, class T, class Warp, class Load>
 FX_FN T fold_chunk(const Warp& warp, int64_t begin, int64_t end, const Load& load) {
   FoldLanes<Fold, T, Warp::kIsOne> lanes;
@@ -155,8 +158,9 @@ FX_FN T fold_chunk(const Warp& warp, int64_t begin, int64_t end, const Load& loa
   return lanes.fold(warp);
 }
 
-// Folds n numbers and returns the result in every lane. load(begin, count, out) computes numbers
-// [begin, begin + count), at most kPiece. All lanes of the block must call it.
+// Folds n numbers and returns the result in every lane. load(begin, count, out) computes the
+// numbers [begin, begin + count), where count is at most kPiece. All lanes of the block must call
+// this function.
 template <class Fold, class T, class Lanes, class Load>
 FX_FN T fold_all(const Lanes& lanes, int64_t n, const Load& load) {
   const auto warp = lanes.warp();
@@ -177,15 +181,16 @@ FX_FN T fold_all(const Lanes& lanes, int64_t n, const Load& load) {
   }
   return chunks.result();
 }
-// The number of lanes that fold n numbers.
+// fold_lanes() returns the number of lanes that fold n numbers. kMostFoldLanes is the maximum of
+// this number.
 constexpr uint32_t kMostFoldLanes = 8 * kWarp;
 FX_FN uint32_t fold_lanes(int64_t n) {
   return static_cast<uint32_t>(smaller<int64_t>(kMostFoldLanes, kWarp * larger<int64_t>(1, num_tiles(n, kChunk))));
 }
 
-// Folds n rows of `width` numbers, column by column: result(column, fold) is called once for each.
-// load(row, first, count, out) computes the numbers of a row in `count` columns from `first` on.
-// With lanes, it uses kColumnWarps warps.
+// Folds n rows of `width` numbers, column by column. Calls result(column, fold) once for each
+// column. load(row, first, count, out) computes the numbers of a row in `count` columns, starting
+// at column `first`. On a device with lanes, fold_columns() uses kColumnWarps warps.
 constexpr int kColumns = 64, kColumnWarps = 16;
 constexpr uint32_t kColumnLanes = kWarp * kColumnWarps;
 template <class Fold, class T, class Load, class Visit>
@@ -220,8 +225,9 @@ FX_FN void fold_columns(const OneLane& lanes, int64_t n, int width, const Load& 
   for (int c = 0; c < width; ++c) result(c, chunks[c].result());
   (void)lanes;
 }
-// Each warp first has kPerWarp fold lanes, with a column for each of its lanes. Then it has
-// kPerWarp columns, with a fold lane for each of its lanes.
+// Before the transposition, each warp has kPerWarp fold lanes, and each lane of the warp has one
+// column. After the transposition, each warp has kPerWarp columns, and each lane of the warp has
+// one fold lane.
 template <class Fold, class T, class Lanes, class Load, class Visit>
 FX_FN void fold_columns(const Lanes& lanes, int64_t n, int width, const Load& load, const Visit& result) {
   constexpr int kPerWarp = kFoldLanes / kColumnWarps;
@@ -261,7 +267,8 @@ FX_FN void fold_columns(const Lanes& lanes, int64_t n, int width, const Load& lo
   }
 }
 
-// Splits a view of rank r into a view of its first r - inner dimensions and a view of the rest.
+// Splits a view of rank r into a view of the first r - inner dimensions and a view of the other
+// dimensions.
 FX_FN void split_view(const FxView& view, int inner, FxView& outer, FxView& rest) {
   outer = rest = view;
   outer.rank = static_cast<uint8_t>(view.rank - inner);
@@ -272,15 +279,18 @@ FX_FN void split_view(const FxView& view, int inner, FxView& outer, FxView& rest
   }
 }
 
-// Views of a reduction: the result, over the kept dimensions; the operand, over these and then over
-// params[0] reduced dimensions.
+// The views of a reduction are the result and the operand. The result has the kept dimensions. The
+// operand has the kept dimensions, then params[0] reduced dimensions.
 //
-// Phase 0: a unit has a tile of kColumns results and one chunk of the reduced elements. Phase 1, if
-// there are several chunks: a tile of results. Partial results are in the workspace, those of a
-// chunk together.
+// In phase 0, a unit has a tile of kColumns results and one chunk of the reduced elements. If there
+// are several chunks, phase 1 folds their partial results. A unit of phase 1 has a tile of results.
+// Partial results are in the workspace, grouped by chunk.
 struct ReductionSizes {
   int64_t results, elements, tiles, chunks;
-  // a result's elements are contiguous, and results are too few to compute side by side
+  // True if the unit computes its results one after the other. False if it computes them side by
+  // side. True in two cases:
+  // - Neighbouring results do not read contiguous elements.
+  // - The elements of a result are contiguous, and there are few results.
   bool is_by_row;
 };
 FX_FN ReductionSizes reduction_sizes(const FxCall& call) {

@@ -1,5 +1,5 @@
-// Softmax and norms: a unit has one row, the elements of the last params[0] dimensions of each
-// view. Sums follow reduce.h.
+// Softmax and norms. A unit has one row, which is the elements of the last params[0] dimensions of
+// each view. Sums have the order that reduce.h defines.
 #pragma once
 
 #include "runtime/ops/kernels/reduce.h"
@@ -7,7 +7,7 @@
 namespace fxopt::kernels {
 namespace {
 
-// One row of a view: `at` is the offset of its first element.
+// One row of a view. `at` is the offset of the first element of the row.
 template <class Lanes>
 struct Row {
   Lanes lanes;
@@ -50,7 +50,7 @@ FX_FN int64_t row_units(const FxCall& call, uint32_t) { return num_rows(call.vie
 constexpr uint32_t most_of_row_lanes = kMostFoldLanes;
 FX_FN uint32_t row_lanes(const FxCall& call, uint32_t) { return fold_lanes(row_size(call.views[0], row_rank(call))); }
 
-// exp(x - max) / sum, or x - max - log(sum).
+// Computes exp(x - max) / sum, or x - max - log(sum) if kIsLog is true.
 template <class T, bool kIsLog, class Lanes>
 FX_FN void softmax_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const int inner = row_rank(call);
@@ -73,7 +73,8 @@ FX_FN void softmax_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   });
 }
 
-// With y as the operand: y (g - sum(g y)), or g - exp(y) sum(g).
+// Computes y (g - sum(g y)), or g - exp(y) sum(g) if kIsLog is true. The operand y is the result of
+// the forward operator.
 template <class T, bool kIsLog, class Lanes>
 FX_FN void softmax_backward_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const int inner = row_rank(call);
@@ -96,8 +97,8 @@ FX_FN void softmax_backward_unit(const Lanes& lanes, const FxCall& call, int64_t
   });
 }
 
-// Views: y, mean, rstd; x, weight, bias. params: dimensions of a row, eps. y = (x - mean) rstd w +
-// b.
+// The results y, mean and rstd are the first views. The operands x, weight and bias follow. The
+// params are the number of dimensions of a row and eps. y = (x - mean) rstd w + b.
 template <class T, class Lanes>
 FX_FN void layer_norm_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const int inner = row_rank(call);
@@ -127,11 +128,13 @@ FX_FN void layer_norm_unit(const Lanes& lanes, const FxCall& call, int64_t unit)
   if (rstds.data != nullptr) store_one(rstds, offset_of(rstds, unit), rstd);
 }
 
-// Views: dx, dw, db, some of which may be unrequested (no data); g, x, mean, rstd, weight. params:
-// dimensions of a row.
+// The results dx, dw and db are the first views. The operands g, x, mean, rstd and weight follow.
+// The view of a result that is not requested has no data. params[0] is the number of dimensions of
+// a row.
 //
-// Phase 0, a row in each unit: dx = rstd (g w - mean(g w) - h mean(g w h)), h = (x - mean) rstd.
-// Phase 1, kColumns elements of a row in each unit: dw = sum(g h) and db = sum(g) over all rows.
+// In phase 0, a unit has one row and computes dx = rstd (g w - mean(g w) - h mean(g w h)), where h
+// = (x - mean) rstd. In phase 1, a unit has kColumns elements of a row and computes dw = sum(g h)
+// and db = sum(g) over all rows.
 FX_FN int64_t layer_norm_backward_units(const FxCall& call, uint32_t phase) {
   const FxView& g = call.views[3];
   const int inner = row_rank(call);

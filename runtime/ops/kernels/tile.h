@@ -1,4 +1,4 @@
-// Loops over strided elements: a unit has a tile of elements, in the order of their linear index.
+// Loops over strided elements. A unit has a tile of elements, in the order of their linear index.
 #pragma once
 
 #include "runtime/abi/kernel.h"
@@ -8,8 +8,8 @@
 namespace fxopt::kernels {
 namespace {
 
-constexpr int kTile = 1024;      // elements of a unit
-constexpr int kTileLanes = 256;  // lanes that share a tile, on a device with lanes
+constexpr int kTile = 1024;      // number of elements of a unit
+constexpr int kTileLanes = 256;  // number of lanes that share a tile, on a device with lanes
 
 FX_FN int64_t num_elements(const FxView& view) {
   int64_t count = 1;
@@ -28,8 +28,8 @@ FX_FN int64_t offset_of(const FxView& view, int64_t linear) {
   return view.rank == 0 ? 0 : offset + linear * view.stride[0];
 }
 
-// Calls visit(at, offset, length) for the runs of elements [begin, begin + n) with a constant
-// stride.
+// Splits the elements [begin, begin + n) into runs with a constant stride. Calls visit(at, offset,
+// length) for each run.
 template <class Visit>
 FX_FN void for_each_run(const FxView& view, int64_t begin, int64_t n, const Visit& visit) {
   if (view.rank == 0) {
@@ -59,7 +59,8 @@ FX_FN void for_each_run(const FxView& view, int64_t begin, int64_t n, const Visi
   }
 }
 
-// Calls visit(i, k) for this lane's elements of a tile of n: element i is the k-th of its kOwnOf.
+// Calls visit(i, k) for each element of this lane in a tile of n elements. Element i of the tile is
+// element k of the lane. A lane has at most kOwnOf elements.
 template <class Lanes>
 constexpr int kOwnOf = kTile / Lanes::kTileLanes;
 template <class Lanes, class Visit>
@@ -75,7 +76,8 @@ FX_FN void for_each_own(const Lanes& lanes, int n, const Visit& visit) {
   }
 }
 
-// Loads this lane's elements of [begin, begin + n) of a view in sequence; n is at most kTile.
+// Loads this lane's elements of the range [begin, begin + n) of a view, in sequence. n is at most
+// kTile.
 template <class T, class Lanes>
 FX_FN void load_tile(const Lanes& lanes, const FxView& view, int64_t begin, int n, T* out) {
   if (view.is_number) {
@@ -103,8 +105,8 @@ FX_FN void store_tile(const Lanes& lanes, const FxView& view, int64_t begin, int
   }
 }
 
-// Loads elements [begin, begin + n) of a view whose first element is `offset` elements further on.
-// With several lanes, n is 1.
+// Loads the elements [begin, begin + n) of a view whose first element is moved by `offset`
+// elements. With several lanes, n is 1.
 template <class T, class Lanes>
 FX_FN void load_piece(const Lanes&, const FxView& view, int64_t offset, int64_t begin, int64_t n, T* out) {
   if (view.is_number) {
@@ -132,8 +134,9 @@ FX_FN void store_piece(const Lanes&, const FxView& view, int64_t offset, int64_t
   }
 }
 
-// Calls visit(begin, count) for this lane's pieces of [0, n): tiles for one lane, single elements
-// for several lanes. A piece has at most kPiece elements.
+// Calls visit(begin, count) for each piece of [0, n) that belongs to this lane. With one lane, a
+// piece is a tile. With several lanes, a piece is a single element. A piece has at most kPiece
+// elements.
 template <class Lanes>
 constexpr int kPiece = Lanes::kIsOne ? kTile : 1;
 template <class Lanes, class Visit>
@@ -147,8 +150,8 @@ FX_FN void for_each_piece(const Lanes& lanes, int64_t n, const Visit& visit) {
 }
 
 FX_FN int64_t result_tiles(const FxCall& call, uint32_t) { return num_tiles(num_elements(call.views[0])); }
-// The number of lanes that share a unit, on a device with lanes; most_of_... is the function's
-// maximum.
+// tile_lanes() returns the number of lanes that share a unit, on a device with lanes.
+// most_of_tile_lanes is the maximum of this number.
 constexpr uint32_t most_of_tile_lanes = kTileLanes;
 FX_FN uint32_t tile_lanes(const FxCall&, uint32_t) { return kTileLanes; }
 FX_FN int64_t no_workspace(const FxCall&) { return 0; }
@@ -157,7 +160,7 @@ FX_FN int tile_size(int64_t elements, int64_t unit) {
   return static_cast<int>(smaller<int64_t>(elements - unit * kTile, kTile));
 }
 
-// The numbers of a call, in the type in which its body computes.
+// The params of a call, in the type in which its body computes.
 template <class T>
 struct Params {
   const FxNumber* numbers;

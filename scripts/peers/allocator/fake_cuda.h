@@ -9,19 +9,19 @@
 
 namespace fxopt {
 
-// The device that the fake CUDA runtime serves from.
+// The device whose memory the fake CUDA runtime hands out.
 void use_device(SimulatedDevice& simulated);
 
-// The handle of stream `number`.
+// Returns the handle of the stream with this number.
 cudaStream_t stream_of(int64_t number);
 
-// While above 0, every stream is being captured.
+// If this number is above 0, every stream is being captured.
 inline int& captures() {
   static int count = 0;
   return count;
 }
 
-// The bytes of each address that cudaMalloc gave.
+// The number of bytes at each address that cudaMalloc returned.
 inline std::map<uint64_t, int64_t>& allocations() {
   static std::map<uint64_t, int64_t> all;
   return all;

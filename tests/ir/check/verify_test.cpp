@@ -208,7 +208,7 @@ TEST_CASE("verify: use-lists agree with arguments", "[verify]") {
   }
   SECTION("a use-list with an edge that is gone") {
     small.graph[small.output].args = ArgRange();
-    CHECK(messages(small.module) == Messages{"FX0401 use-lists hold 2 edges, arguments 1"});
+    CHECK(messages(small.module) == Messages{"FX0401 use-lists have 2 edges, but arguments have 1"});
   }
   SECTION("an edge to a node that is not there") {
     small.graph.set_args(small.output, ArgRange(), ArgRange());

@@ -107,14 +107,14 @@ TEST_CASE("step: what does not fit is refused", "[step]") {
         "input %b of backward and output 1 of forward, %b, differ in their kind");
   CHECK(composed(kForward +
                  backward(kSaved, "f32[1024] = placeholder() {input={role=saved_value, saved_from_output=3}}")) ==
-        "input %x of backward is bound to output 3 of forward, which has 3");
+        "input %x of backward is bound to output 3 of forward, but the number of outputs is 3");
   std::string renamed = backward(kSaved, kSaved);
   for (size_t at; (at = renamed.find("%b")) != std::string::npos;) renamed.replace(at, 2, "%c");
   CHECK(composed(kForward + renamed) == "no output of forward is the saved value %c that backward takes");
   std::string other = kForward;
   other.replace(other.find("@f"), 2, "@f2");
   CHECK(composed(kForward + other + backward(kSaved, kSaved)) ==
-        "the file does not record which of 2 forward graphs each of 1 backward graphs belongs to");
+        "the file does not record how 2 forward and 1 backward graphs belong together");
 }
 
 TEST_CASE("step: one graph is its own step", "[step]") {
@@ -205,8 +205,7 @@ output(forward.l, forward.b, grad.g)
 TEST_CASE("step: what nothing pairs is refused", "[step]") {
   const std::string pair = kForward + backward(kSaved1, kSaved2);
   const std::string runs = "invocation {graph=\"f\"}\ninvocation {graph=\"f\"}\ninvocation {graph=\"b\"}\n";
-  CHECK(composed(runs + pair) ==
-        "backward may belong to each of 2 runs, forward[0] and others: the source of its saved values is unknown");
+  CHECK(composed(runs + pair) == "the saved values of backward may come from any of 2 runs, such as forward[0]");
   CHECK(composed("invocation {graph=\"f\"}\n" + pair) == "no invocation runs @b");
   CHECK(composed("invocation {graph=\"f\"}\ninvocation {graph=\"b\", bindings=[{input=0, output=1, invocation=0}, "
                  "{input=0}]}\n" +

@@ -1,7 +1,7 @@
 // The keywords of CUDA for g++, so that the kernels of runtime/cuda run on the host. Every thread
-// of a block is a fiber. Fibers wait at barriers and at exchanges of a warp, and each runs to its
-// end. Not emulated: tensor cores, asynchronous copies, cooperative grids, and races between
-// blocks.
+// of a block is a fiber. Fibers wait at barriers and at exchanges of a warp, and every fiber runs
+// to its end. Tensor cores, asynchronous copies, cooperative grids, and races between blocks are
+// not emulated.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,19 @@ struct dim3 {
 
 namespace fxopt::emulation {
 
-// The threads of a block take turns: in order, or in an order drawn from `shuffle` for each round.
-// A result that depends on this order shows a missing barrier.
+// The threads of a block take turns in order, or in an order drawn from `shuffle` for each round. A
+// result that depends on this order shows a missing barrier.
 struct Launch {
   dim3 grid, block;
-  uint64_t shuffle = 0;  // 0: in order
+  uint64_t shuffle = 0;  // 0 means in order
 };
 
-// Runs `thread` for every thread of every block, on the calling thread. Throws std::runtime_error
-// if threads wait forever, with the place of each wait, or if an exchange is wrong.
+// Runs `thread` for every thread of every block, on the calling thread. If threads wait forever,
+// throws a std::runtime_error with the place of each wait. Also throws if an exchange is wrong.
 void launch(const Launch& launch, const std::function<void()>& thread);
 
-// Indices and sizes for the running thread. Valid while launch() runs.
+// These functions return indices and sizes for the running thread. They are valid while launch()
+// runs.
 const dim3& thread_index();
 const dim3& block_index();
 const dim3& block_size();

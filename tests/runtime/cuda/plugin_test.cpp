@@ -522,7 +522,7 @@ TEST_CASE("run --device cuda: the outputs are those of the CPU, and what the GPU
   CAPTURE(ran.text);
   CHECK(ran.exit == 0);
   CHECK(ran.text.find("on cuda:0 (Fake GPU): exact, sm_90, 4 streams; loss 4.58261061") != std::string::npos);
-  CHECK(ran.text.find("by the GPU's events; launching took the CPU") != std::string::npos);
+  CHECK(ran.text.find("by the GPU's events; CPU time of launching: ") != std::string::npos);
   ran = run_program(gpu + " --memory allocator --per-node", with_driver());
   CAPTURE(ran.text);
   CHECK(ran.exit == 0);
@@ -559,8 +559,8 @@ TEST_CASE("run --device cuda: what is missing is said, with what to do, and ends
     CHECK(ran.text.find(remedy) != std::string::npos);
   };
   expect(gpu + kPlugin, "LD_LIBRARY_PATH=", "libcuda.so.1", "fxopt doctor");
-  expect(gpu + kPlugin, with_driver("1,8589934592,12040"), "for CUDA 12.4, and this plugin needs one for 13.0",
-         "newer driver");
+  expect(gpu + kPlugin, with_driver("1,8589934592,12040"), "for CUDA 12.4, but this plugin needs a driver for 13.0",
+         "newer GPU driver");
   expect(gpu + kPlugin, with_driver("0"), "finds no GPU", "fxopt doctor");
   expect(gpu + ":3" + kPlugin, with_driver(), "GPU 3 does not exist", "fxopt doctor");
   expect(gpu + kPlugin, with_driver("1,400000,13000"), "are free", "sac{policy=full}");

@@ -111,10 +111,10 @@ TEST_CASE("proof: a tensor that is handed over twice is one tensor", "[equivalen
                             "%v: f32[16] = aten.view.default(%x, [16])\n%u: f32[16] = aten.view.default(%x, [16])\n"
                             "return (%v, %u)";
   CHECK(answer(views, views) == "proved");
-  CHECK(answer(twice, views) == "which values output 1 shares its tensor object with");
-  CHECK(answer(views, twice) == "which values output 1 shares its tensor object with");
+  CHECK(answer(twice, views) == "which values are the same tensor object as output 1");
+  CHECK(answer(views, twice) == "which values are the same tensor object as output 1");
   CHECK(answer(kX + "%a: f32[4, 4] = aten.alias.default(%x)\nreturn (%a,)", kX + "return (%x,)") ==
-        "which values output 0 shares its tensor object with");
+        "which values are the same tensor object as output 0");
 }
 
 TEST_CASE("proof: a dropout is a draw, although it may hand back its argument", "[equivalence]") {
@@ -240,13 +240,13 @@ TEST_CASE("proof: by the law of parts, what is cut from a concatenation is what 
         "history");
   CHECK(claimed(cut("0, 4", ""), direct, {7}) == "output 0");  // the other tensor
   CHECK(claimed(cut("3, 7", "+12"), direct, {7}) ==
-        "output 0; part at %h of the input graph: its bytes are not exactly the range that one tensor was copied into");
+        "output 0; part at %h of the input graph: no tensor was copied to exactly the bytes of the value");
   // A write in between: the copy holds the old content, the read sees the new one.
   const std::string write = "%w: f32[4, 4] = aten.add_.Tensor(%y, 1)\n";
   CHECK(claimed(cut("4, 8", "+16", write), kX + kY + write + "%r: f32[4, 4] = aten.neg.default(%y)\nreturn (%r,)",
                 {7}) == "output 0");
   CHECK(claimed(cut("4, 8", "+16", "%w: f32[8, 4] = aten.add_.Tensor(%b, 1)\n"), direct, {7}) ==
-        "output 0; part at %h of the input graph: its bytes are not exactly the range that one tensor was copied into");
+        "output 0; part at %h of the input graph: no tensor was copied to exactly the bytes of the value");
   // In another shape it has other strides.
   const std::string square = "%x: f32[2, 8] = placeholder()\n%y: f32[2, 8] = placeholder()\n";
   CHECK(claimed(square + "%b: f32[4, 8] = aten.cat.default([%x, %y])\n%v: f32[32] = aten.view.default(%b, [32])\n" +
@@ -399,9 +399,9 @@ TEST_CASE("proof: a forward and a backward graph are the joint graph that was cu
   CHECK(step_answer(joint(), forward("%s, %p") + backward("spt", "%g: f32[4, 4] = aten.mul.Tensor(%m, %s)\n")) ==
         "output 1 at %backward.g");
   CHECK(step_answer(joint(), forward("%p, %c") + backward("pct", times_c, "None, %g")) ==
-        "the structure of its outputs");
+        "the structure of the outputs");
   CHECK(step_answer(joint(), forward("%p, %c") + backward("pct", times_c, "None, None")) ==
-        "the structure of its outputs");
+        "the structure of the outputs");
   CHECK(step_answer(joint("%u"), forward("%p, %c") + backward("pct", times_c)) == "output 1 at %backward.m");
   CHECK(step_answer(joint(), forward("%p, %c") + forward("%p, %c", "again") + backward("pct", times_c))
             .starts_with("undecided: the step: "));
@@ -425,7 +425,7 @@ TEST_CASE("proof: what a step writes into its inputs is written wherever it was 
   // reads it before. PyTorch saves a copy to avoid this.
   CHECK(step_answer(whole(mutation + grad, "%n, %g"), cut) == "output 0 at %backward.g");
   CHECK(step_answer(whole("output_spec {role=user}\n" + grad, "%n, %g"), cut) ==
-        "the structure of its outputs at %forward.copy_");
+        "the structure of the outputs at %forward.copy_");
 }
 
 TEST_CASE("proof: where backward may be gone, forward is all of the joint graph", "[equivalence][step]") {
@@ -446,8 +446,8 @@ TEST_CASE("proof: where backward may be gone, forward is all of the joint graph"
   CHECK(step_answer(whole, half(head, sine + draw + write, "%s, %r"), true) == "proved");
   // Not allowed; a missing output, another output; a lost write, a lost draw, an added draw; an
   // extra input.
-  CHECK(step_answer(whole, half(head, sine + write + draw, "%s, %r")) == "it has 2 inputs instead of 3");
-  CHECK(step_answer(whole, half(head, sine + write + draw, "%s,"), true) == "the structure of its outputs");
+  CHECK(step_answer(whole, half(head, sine + write + draw, "%s, %r")) == "the number of inputs: 2 instead of 3");
+  CHECK(step_answer(whole, half(head, sine + write + draw, "%s,"), true) == "the structure of the outputs");
   CHECK(step_answer(whole, half(head, sine + cosine + write + draw, "%c, %r"), true) == "output 0");
   CHECK(step_answer(whole, half(head, sine + draw, "%s, %r"), true) == "the value of input b at the end");
   CHECK(step_answer(whole, half(head, sine + write + "%r: f32[4, 4] = aten.neg.default(%s)\n", "%s, %r"), true) ==
@@ -455,7 +455,7 @@ TEST_CASE("proof: where backward may be gone, forward is all of the joint graph"
   CHECK(step_answer(whole, half(head, sine + write + draw + "%q: f32[4, 4] = aten.rand.default([4, 4])\n", "%s, %r"),
                     true) == "the random draws, or their order at %inference.q");
   CHECK(step_answer(whole, half(head + tangent, sine + write + draw, "%s, %r"), true) ==
-        "it has 3 inputs instead of 2");
+        "the number of inputs: 3 instead of 2");
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 
 namespace fxopt {
 
-struct Row;     // a declaration
-struct OldRow;  // likewise
+struct Row;     // only a declaration
+struct OldRow;  // only a declaration
 
 struct NewRow {
   struct Part {};  // nested in another class
