@@ -224,8 +224,8 @@ class MinCutChooser {
       if (!whole.is_valid() || !graph_[whole].is_call() || phases_.is_backward(whole)) continue;
       TagDecision& part = decisions_.of[node];
       const TagDecision& decision = decisions_.of.get(whole);
-      // A call that is tagged for recompute is kept if memory forbids that. If the call itself cannot
-      // be repeated, its tag is an error.
+      // A call that is tagged for recompute is kept if memory forbids that. If the call itself
+      // cannot be repeated, its tag is an error.
       const TagRule forbids = repeats_.obstacle(whole, graph_.output());
       if (is_told(decision) && decision.recompute && forbids != TagRule::kNone) {
         decisions_.of[whole].recompute = false;
