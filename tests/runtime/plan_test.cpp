@@ -120,7 +120,7 @@ TEST_CASE("plan: all of testdata is planned without a fault, and placed on one s
       }
     }
   }
-  CHECK(placements > 200);
+  if (has_all_testdata()) CHECK(placements > 200);
 }
 
 // Matrix products and collectives ask for workspaces. The checker finds no fault in their

@@ -59,7 +59,7 @@ TEST_CASE("rows: rules give what is recorded in all of testdata") {
                       << (difference.rule.has_value() ? shape_text(*difference.rule) : "none") << " by the rule");
     }
   }
-  CHECK(checked > 40000);
+  if (has_all_testdata()) CHECK(checked > 40000);
 }
 
 TEST_CASE("rows: each has a kernel on the CPU, for every instruction set") {
@@ -94,7 +94,7 @@ TEST_CASE("rows: promotion and rule give one dtype") {
       if (*dtype != recorded->dtype) FAIL_CHECK(name << " " << op);
     }
   }
-  CHECK(compared > 40000);
+  if (has_all_testdata()) CHECK(compared > 40000);
 }
 
 TEST_CASE("rows: a result that is not what the rule says is found") {

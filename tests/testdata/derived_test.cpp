@@ -95,7 +95,7 @@ void check_counts(const Row (&rows)[N], const std::map<std::string, size_t>& cou
   for (const auto& [name, count] : counts) found.push_back(name + ": " + std::to_string(count));
   std::sort(expected.begin(), expected.end());
   std::sort(found.begin(), found.end());
-  CHECK(expected == found);
+  if (has_all_testdata()) CHECK(expected == found);
 }
 
 // ---- storages

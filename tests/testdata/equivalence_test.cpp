@@ -71,7 +71,7 @@ void prove_every_pass(uint64_t part, uint64_t parts) {
       CHECK((report.ok() ? "" : report.error().message) == refusal);
     }
   }
-  CHECK(changed > 100);
+  if (has_all_testdata()) CHECK(changed > 100);
 }
 
 FXOPT_TEST_IN_PARTS(prove_every_pass, "testdata: what every pass makes is proved", "[testdata][equivalence]");

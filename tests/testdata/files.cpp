@@ -34,6 +34,8 @@ std::vector<std::string> testdata_files() {
   return names;
 }
 
+bool has_all_testdata() { return largest_file() == UINTMAX_MAX; }
+
 std::unique_ptr<Module> load_testdata(const std::string& name) {
   Result<std::unique_ptr<Module>> module = load_module((kRoot / name).string());
   if (!module.ok()) FAIL(format_error(module.error()));

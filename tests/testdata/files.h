@@ -12,6 +12,9 @@ namespace fxopt {
 // left out.
 std::vector<std::string> testdata_files();
 
+// True if no file is left out. Counts over all files hold only then.
+bool has_all_testdata();
+
 // Loads the file of testdata/ with this name. Fails the test if the file does not load.
 std::unique_ptr<Module> load_testdata(const std::string& name);
 

@@ -73,7 +73,7 @@ TEST_CASE("testdata: what is foretold of each tag is its verdict after remat", "
     CHECK(differ == 0);
     tags += predicted.size();
   }
-  CHECK(tags > 100000);
+  if (has_all_testdata()) CHECK(tags > 100000);
 }
 
 TEST_CASE("testdata: an unmarked graph is recomputed without infer-phase in front", "[testdata]") {

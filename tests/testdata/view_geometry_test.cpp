@@ -108,7 +108,7 @@ TEST_CASE("testdata: every view shows what its arguments say", "[testdata][view_
     for (const auto& [op, count] : one.unknown) tally.unknown[op] += count;
   }
   INFO(tally.unknown_text());
-  CHECK(tally.computed > 150000);
+  if (has_all_testdata()) CHECK(tally.computed > 150000);
   // Slices and views whose sizes depend on symbols in a way that no polynomial expresses.
   std::vector<std::string> operators;
   for (const auto& [op, count] : tally.unknown) operators.push_back(op);
