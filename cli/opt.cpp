@@ -485,7 +485,7 @@ class Optimization {
   }
 
   bool measure_input() {
-    Result<MemoryView> memory = plan_.memory.view(*module_, path_);
+    const Result<MemoryView> memory = plan_.memory.view(*module_, path_);
     if (!memory.ok()) {
       console_.error(memory.error());
       return false;
@@ -496,7 +496,6 @@ class Optimization {
     warn_of_doubts(console_, shown_input(path_), *module_, context_->facts);
     // Without a report, only ideal peaks are measured.
     peaks_ = {memory->measure, !wants_report_ || !plan_.memory.wants_allocator()};
-    memory_.emplace(std::move(*memory));
     is_step_ = flags_.step || (wants_report_ && linked_runs(*module_) > 0);
     was_one_graph_ = top_level_graphs(*module_).size() == 1;
     if (!measure(report_.before)) return false;
@@ -625,7 +624,6 @@ class Optimization {
   Stopwatch watch_;
   std::string bytes_;  // the input file, for a reproducer
   std::unique_ptr<Module> module_;
-  std::optional<MemoryView> memory_;
   std::optional<PassContext> context_;
   PeakView peaks_;
   bool was_one_graph_ = false;

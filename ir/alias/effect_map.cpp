@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/alias/effects.h"
+#include "ir/graph/described_op.h"
 #include "ir/graph/module.h"
 #include "ir/values/call_args.h"
 
@@ -17,12 +18,7 @@ bool runs_subgraphs(const Graph& graph, NodeId node) { return graph[node].is_cal
 Effect described_effects(const Module& module, StringId target) {
   const auto record = std::find_if(module.op_schemas.begin(), module.op_schemas.end(),
                                    [target](const OpSchemaRecord& each) { return each.target == target; });
-  if (record == module.op_schemas.end()) return kUndescribed;
-  const Result<Schema> schema = parse_schema(module.text(record->schema));
-  if (!schema.ok()) return kUndescribed;
-  std::vector<std::string_view> tags;
-  for (const StringId tag : record->tags) tags.push_back(module.text(tag));
-  return describe_op(module.text(target), *schema, tags, record->pure, record->effectful).effects;
+  return record == module.op_schemas.end() ? kUndescribed : described_op(module, *record).effects;
 }
 
 // A functionalized call writes clones and returns them. Whether it draws depends on arguments that

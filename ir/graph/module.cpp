@@ -4,6 +4,7 @@
 
 #include "core/check.h"
 #include "core/hash.h"
+#include "ir/graph/described_op.h"
 
 namespace fxopt {
 namespace {
@@ -113,16 +114,19 @@ TargetId Module::find_target(std::string_view target_name) const {
   return text_id.is_valid() ? target_index_[text_id] : TargetId();
 }
 
+Op described_op(const Module& module, const OpSchemaRecord& record) {
+  const Result<Schema> schema = parse_schema(module.text(record.schema));
+  if (!schema.ok()) return opaque_op();
+  std::vector<std::string_view> tags;
+  for (const StringId tag : record.tags) tags.push_back(module.text(tag));
+  return describe_op(module.text(record.target), *schema, tags, record.pure, record.effectful);
+}
+
 const Op* Module::resolve(std::string_view target_name) {
   if (const Op* builtin = find_builtin_op(target_name)) return builtin;
   const auto found = schema_index_.find(strings.find(target_name));
   if (found == schema_index_.end()) return &opaque_op();
-  const OpSchemaRecord& record = op_schemas[found->second];
-  const Result<Schema> schema = parse_schema(text(record.schema));
-  if (!schema.ok()) return &opaque_op();  // the verifier reports it
-  std::vector<std::string_view> tags;
-  for (const StringId tag : record.tags) tags.push_back(text(tag));
-  ops_.push_back(describe_op(target_name, *schema, tags, record.pure, record.effectful));
+  ops_.push_back(described_op(*this, op_schemas[found->second]));
   return &ops_.back();
 }
 

@@ -28,7 +28,7 @@ class Collector {
       read_origins(graph, other);
       // A bucket may move every other collective of its kind in the schedule. Copies of its members
       // that are not bucketed return the same as the bucket's parts.
-      const std::set<RewriteRule> bucketed = laws_of_buckets(graph);
+      const std::set<RewriteRule> bucketed = rules_of_buckets(graph);
       for (const Graph* each : {other, &graph}) {
         if (each == nullptr) continue;
         for (const NodeId node : each->nodes()) {
@@ -80,7 +80,7 @@ class Collector {
     }
   }
   // The rules of all buckets in the graph.
-  static std::set<RewriteRule> laws_of_buckets(const Graph& graph) {
+  static std::set<RewriteRule> rules_of_buckets(const Graph& graph) {
     std::set<RewriteRule> rules;
     for (const NodeId node : graph.nodes()) {
       const bool is_call =

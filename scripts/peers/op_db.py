@@ -37,6 +37,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(_
 import torch  # noqa: E402
 from fxopt import bridge, form, tool  # noqa: E402
 from fxopt.writer import Exporter  # noqa: E402
+from op_run import address, content_of, copy_of  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.utils import _pytree as pytree  # noqa: E402
 
@@ -146,7 +147,7 @@ def observe(graph_module: torch.fx.GraphModule, tensors: Sequence[torch.Tensor])
         is_plain = value.layout is torch.strided and value.numel() > 0 and not value._is_zerotensor()
         place = None
         if is_plain:
-            alias = storages.setdefault(value.untyped_storage()._cdata, len(storages))
+            alias = storages.setdefault(address(value), len(storages))
             strides = tuple(s for s, n in zip(value.stride(), value.shape, strict=True) if n > 1)
             place = alias, value.storage_offset(), strides
         seen.append((value.dtype, tuple(value.shape), place, _bits(value)))
@@ -155,24 +156,13 @@ def observe(graph_module: torch.fx.GraphModule, tensors: Sequence[torch.Tensor])
 
 def _copies(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Copies with the same strides, on storages of the same size that are shared in the same way."""
-    storages: dict[int, Any] = {}
-    results = []
-    for tensor in (each.detach() for each in tensors):
-        if tensor.layout is not torch.strided:
-            results.append(tensor.clone())
-            continue
-        source = tensor.untyped_storage()
-        storage = storages.setdefault(source._cdata, source.clone() if source._cdata not in storages else None)
-        result = torch.empty(0, dtype=tensor.dtype).set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
-        result = torch._neg_view(result) if tensor.is_neg() else result
-        results.append(torch._conj(result) if tensor.is_conj() else result)
-    return results
+    storages: dict[int, torch.UntypedStorage] = {}
+    return [copy_of(each, storages) if each.layout is torch.strided else each.detach().clone() for each in tensors]
 
 
 def _bits(value: torch.Tensor) -> bytes:
     plain = value.detach().to_dense() if value.layout is not torch.strided else value.detach()
-    plain = plain.clone() if plain._is_zerotensor() else plain
-    return plain.resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() if plain.numel() else b""
+    return content_of(plain.clone() if plain._is_zerotensor() else plain)
 
 
 # ---- the program

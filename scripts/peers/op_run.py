@@ -91,14 +91,18 @@ class Outcome:
         return not self.moved(i) and bytes_of(self.tensors[i]) != bytes_of(self.before[i])
 
 
-def copy_of(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy with the same strides and offset on its own storage."""
+def copy_of(tensor: torch.Tensor, storages: dict[int, torch.UntypedStorage] | None = None) -> torch.Tensor:
+    """A copy with the same strides and offset on its own storage. `storages`: the copied storages by
+    address(), for tensors that share one."""
     plain = tensor.detach()
     is_conj, is_neg = plain.is_conj(), plain.is_neg()
     plain = torch._conj(plain) if is_conj else plain
     plain = torch._neg_view(plain) if is_neg else plain
     made = torch.empty(0, dtype=plain.dtype)
-    made.set_(plain.untyped_storage().clone(), plain.storage_offset(), plain.size(), plain.stride())
+    storages = {} if storages is None else storages
+    if address(plain) not in storages:
+        storages[address(plain)] = plain.untyped_storage().clone()
+    made.set_(storages[address(plain)], plain.storage_offset(), plain.size(), plain.stride())
     made = torch._neg_view(made) if is_neg else made
     return torch._conj(made) if is_conj else made
 
