@@ -47,14 +47,12 @@ struct Choice {
 //   tags       A recompute tag is carried out if backward needs the value. A save tag is always
 //              carried out.
 //
-// Among choices of equal cost, takes the choice that saves the latest values. A recomputed value
-// that is live at the peak is saved instead if this lowers the peak. Costs are in bytes. Errors:
-// those of SaveNetwork::solve(). Complexity: O(nodes + edges), plus min_cut().
+// Among choices of equal cost, takes the choice that saves the latest values. Costs are in bytes.
 //
-// `other` is null or the choice of another partitioner. It is taken, as far as it is legal by the
-// rules above, if the peak of the step is then lower, or equal with fewer saved bytes.
-Result<Choice> choose_min_cut(const Graph& graph, Facts& facts, const PassContext& context,
-                              const Choice* other = nullptr);
+// Returns the minimum first. If a different choice has a lower peak by the estimate of StepMemory,
+// because it saves values whose copies are live at the peak, returns this choice second. Errors:
+// those of SaveNetwork::solve(). Complexity: O(nodes + edges), plus min_cut().
+Result<std::vector<Choice>> choose_min_cut(const Graph& graph, Facts& facts, const PassContext& context);
 
 // Chooses as min_cut_rematerialization_partition of PyTorch 2.15 does, with its defaults and
 // without a memory budget. The caller must first run dce and cse on the graph, as PyTorch does.

@@ -13,8 +13,9 @@
 // graph. So remat blocks no more than that.
 
 #include <algorithm>
-#include <set>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/saturate.h"
 #include "ir/alias/effects.h"
@@ -41,24 +42,19 @@ class MinCutChooser {
         decisions_(decide_tags(graph, phases_, storages_, effects_, TagRules::kFxopt)),
         network_(graph) {}
 
-  // `other`: null, or the choice of another partitioner.
-  Result<Choice> run(const Choice* other) {
+  Result<std::vector<Choice>> run() {
     keep_parts_of_kept();
     for (const NodeId node : graph_.nodes()) {
       if (graph_[node].kind == NodeKind::kOutput) continue;
       phases_.is_backward(node) ? network_.make_in_backward(node) : add(node);
     }
-    Result<SaveNetwork::Cut> cut = network_.solve();
-    if (!cut.ok()) return std::move(cut).error();
+    const Result<SaveNetwork::Cut> cut = network_.solve();
+    if (!cut.ok()) return cut.error();
     const StepMemory memory(graph_, phases_, storages_, [this](BufferId id) { return bytes_of(id); });
-    const int64_t peak = lower_peak(memory, *cut);
-    choice_.cost = cut->cost;
-    if (other != nullptr) consider(*other, memory, peak, *cut);
-    for (const NodeId node : graph_.nodes()) {
-      if (may_choose(node)) decisions_.of[node] = {Tag::kNone, cut->is_after[node], TagRule::kCut};
-    }
-    choice_.decisions = std::move(decisions_);
-    return std::move(choice_);
+    const SaveNetwork::Cut lower = lower_peak(memory, *cut);
+    std::vector<Choice> choices = {as_choice(*cut)};
+    if (!is_same(*cut, lower)) choices.push_back(as_choice(lower));
+    return choices;
   }
 
  private:
@@ -73,8 +69,7 @@ class MinCutChooser {
 
   // A copy that is live at the peak frees nothing there, and its own operands are live too. So such
   // values are saved instead, those with long lives first, as long as that lowers the peak.
-  // Returns the peak of `best`.
-  int64_t lower_peak(const StepMemory& memory, SaveNetwork::Cut& best) {
+  SaveNetwork::Cut lower_peak(const StepMemory& memory, SaveNetwork::Cut best) {
     constexpr int kRounds = 8, kPatience = 3;
     constexpr uint32_t kShare = 16;  // divisor of the length of backward
     constexpr int64_t kGain = 128;   // divisor of the peak: the gain that is worth saving more
@@ -90,50 +85,24 @@ class MinCutChooser {
       least = found;
       best = std::move(*cut);
     }
-    return least.peak;
+    return best;
   }
 
-  // Takes the other choice, as far as it is legal here, if its peak is lower, or equal with fewer
-  // saved bytes.
-  void consider(const Choice& other, const StepMemory& memory, int64_t peak, SaveNetwork::Cut& best) {
-    SaveNetwork::Cut cut = best;
-    for (const NodeId node : graph_.nodes()) {
-      if (!may_choose(node)) continue;
-      cut.is_after[node] = can_repeat_.get(node) && other.decisions.of.get(node).recompute;
-      const NodeId whole = outermost_of(node);  // a part is recomputed with its call
-      if (!whole.is_valid() || !graph_[whole].is_call() || phases_.is_backward(whole)) continue;
-      const bool is_again = may_choose(whole) ? cut.is_after[whole] : is_tagged_again(whole);
-      cut.is_after[node] = cut.is_after[node] && is_again;
-    }
-    const std::optional<int64_t> saved = saved_bytes(again(cut)), saved_before = saved_bytes(again(best));
-    if (!saved.has_value()) return;
-    const int64_t found = memory.profile(again(cut)).peak;
-    const bool is_smaller = found < peak || (found == peak && saved_before.has_value() && *saved < *saved_before);
-    if (!is_smaller) return;
-    best = std::move(cut);
-    choice_.cost = *saved;
+  bool is_same(const SaveNetwork::Cut& left, const SaveNetwork::Cut& right) const {
+    const auto nodes = graph_.nodes();
+    return std::all_of(nodes.begin(), nodes.end(), [&](NodeId node) {
+      return !may_choose(node) || left.is_after.get(node) == right.is_after.get(node);
+    });
   }
 
-  // The bytes of the forward values that backward or a recomputed value reads. Nothing if such a
-  // value cannot be saved.
-  std::optional<int64_t> saved_bytes(const IdMap<NodeId, bool>& is_again) {
-    std::set<BufferId> saved;
-    int64_t sum = 0;
+  Choice as_choice(const SaveNetwork::Cut& cut) const {
+    Choice choice = choice_;
+    choice.cost = cut.cost;
+    choice.decisions = decisions_;
     for (const NodeId node : graph_.nodes()) {
-      if (!graph_[node].is_call() || phases_.is_backward(node) || is_again.get(node)) continue;
-      const std::vector<NodeId> users = graph_.users(node);
-      const bool is_read = std::any_of(users.begin(), users.end(), [&](NodeId user) {
-        return graph_[user].is_call() && (phases_.is_backward(user) || is_again.get(user));
-      });
-      if (!is_read) continue;
-      if (is_whole(node)) return std::nullopt;
-      for (const BufferId id : storages_.buffers(node)) {
-        if (id.is_valid() && !storages_.is_external(id) && saved.insert(id).second) {
-          sum = saturating_add(sum, bytes_of(id));
-        }
-      }
+      if (may_choose(node)) choice.decisions.of[node] = {Tag::kNone, cut.is_after.get(node), TagRule::kCut};
     }
-    return sum;
+    return choice;
   }
 
   // True for a value of several parts, which are saved one by one.
@@ -326,8 +295,8 @@ SymbolValues sizes_of_symbols(const Module& module, const SymbolValues& given) {
   return values;
 }
 
-Result<Choice> choose_min_cut(const Graph& graph, Facts& facts, const PassContext& context, const Choice* other) {
-  return MinCutChooser(graph, facts, context).run(other);
+Result<std::vector<Choice>> choose_min_cut(const Graph& graph, Facts& facts, const PassContext& context) {
+  return MinCutChooser(graph, facts, context).run();
 }
 
 }  // namespace fxopt

@@ -19,6 +19,7 @@
 #include "passes/partition/partition.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,9 +35,8 @@
 #include "ir/values/values.h"
 #include "passes/clean/cse.h"
 #include "passes/clean/dce.h"
-#include "passes/clean/gathers.h"
 #include "passes/clean/raise_getitems.h"
-#include "passes/partition/backward_order.h"
+#include "passes/partition/carry_out.h"
 #include "passes/partition/choice.h"
 #include "passes/partition/refusal.h"
 #include "passes/partition/split.h"
@@ -130,20 +130,6 @@ IdMap<NodeId, uint32_t> classes_of_torch(const Graph& graph, const StorageMap& s
   return classes;
 }
 
-// Merges gathers in the changed graph, and adds their counters to those of the earlier changes.
-Result<PassResult> with_gathers_merged(Graph& graph, bool across, Result<PassResult> done, PassContext& context) {
-  if (!done.ok()) return done;
-  if (done->changed()) {
-    graph.prune_control();
-    context.facts.of(graph).forget();
-  }
-  Result<PassResult> merged = merge_gathers(graph, across, context, kPartition);
-  if (!merged.ok()) return merged;
-  done->merge(std::move(*merged));
-  if (across) remark_gathers_apart(graph, context.facts.of(graph), *done);
-  return done;
-}
-
 // Removes dead code and merges equal values, so that none is saved twice. PyTorch also merges
 // forward with backward nodes, but never a node that gradients need with one that they do not need.
 Result<PassResult> prepare_cut(Graph& graph, Compat compat, size_t num_forward_outputs, PassContext& context) {
@@ -169,38 +155,14 @@ Result<PassResult> prepare_cut(Graph& graph, Compat compat, size_t num_forward_o
   return compat == Compat::kTorch ? std::move(result) : with_gathers_merged(graph, false, std::move(result), context);
 }
 
-// Marks the nodes, which depend on no backward value, as forward. Moves them before backward, which
-// stays one region for remat. A node stays if its data are written in between.
-void move_to_forward(Graph& graph, Facts& facts, const std::vector<NodeId>& nodes, PassResult& result) {
-  if (nodes.empty()) return;
-  IdMap<NodeId, bool> is_put(graph.num_ids(), false);
-  for (const NodeId node : nodes) is_put[node] = true;
-  const PhaseMap& phases = facts.phases();
-  const StorageMap& storages = facts.storages();
-  NodeId begin;
-  std::vector<NodeId> moved;
-  IdMap<NodeId, bool> is_before(graph.num_ids(), false);
-  for (const NodeId node : graph.nodes()) {
-    if (!begin.is_valid() && graph[node].runs() && phases.is_backward(node) && !is_put.get(node)) begin = node;
-    if (!begin.is_valid()) is_before[node] = true;
-    if (!begin.is_valid() || !is_put.get(node) || !graph.op(node).is_pure()) continue;
-    bool can_move =
-        !storages.input_bytes_change(node, begin, node) && !storages.input_metadata_changes(node, begin, node);
-    graph.for_each_input(node, [&](NodeId input) { can_move = can_move && is_before.get(input); });
-    const NodeExtra* extra = graph.extra(node);
-    if (!can_move || (extra != nullptr && !extra->control.empty())) continue;
-    is_before[node] = true;
-    moved.push_back(node);
-  }
-  for (const NodeId node : moved) graph.move_before(node, begin);
-  for (const NodeId node : nodes) {
-    // Marks on backward nodes do not count.
-    if (graph[node].phase == Phase::kBackward) strip_mark(graph, node);
-    graph[node].phase = Phase::kForward;
-    graph[node].phase_markers = marker_bit(PhaseMarker::kIsForward);
-  }
-  result.count("into-forward", static_cast<int64_t>(nodes.size() + mark_rest_of_forward(graph, phases)));
-  facts.forget();
+// Whether PyTorch's cut may be taken: no tag and no mark decides, and there are no collectives,
+// which it may merge or repeat. Ranks with other peaks would then run other collectives.
+bool may_be_as_torch(const Graph& graph, const PhaseMap& phases) {
+  const auto nodes = graph.nodes();
+  const bool is_free = std::none_of(nodes.begin(), nodes.end(), [&](NodeId node) {
+    return graph[node].tag != Tag::kNone || graph.op(node).has(Effect::kCollective);
+  });
+  return is_free && find_marks(graph, phases).values.empty();
 }
 
 bool has_tags(const Graph& graph) {
@@ -280,6 +242,69 @@ void write_marks(Graph& graph, Facts& facts, const std::vector<NodeId>& saved, P
   }
 }
 
+// Recomputes the values that the choice does not save. Adds notes on the choice.
+Result<PassResult> carry_out_cut(Graph& graph, Choice choice, Compat compat, PassContext& context) {
+  const std::optional<int64_t> cost = choice.cost;
+  const int64_t num_unknown = choice.num_unknown;
+  choice.decisions.copies_views = compat == Compat::kTorch;
+  Result<PassResult> result = carry_out(graph, std::move(choice), compat, context);
+  if (!result.ok()) return result;
+  if (cost.has_value()) result->note("cut", *cost);
+  if (num_unknown > 0) {
+    result->warn(graph, "unknown-sizes",
+                 std::to_string(num_unknown) + " storages have unknown sizes. The cut assumes " +
+                     std::to_string(kAssumedSize) +
+                     " for each symbol without a value, within the range of the symbol, and " +
+                     std::to_string(kAssumedSize) + " B for other storages: set symbols with --symbol");
+  }
+  return result;
+}
+
+// `with_cost`: adds the note `cut`, in PyTorch's weights.
+Result<PassResult> cut_as_torch(Graph& graph, size_t num_forward_outputs, bool with_cost, PassContext& context) {
+  Result<PassResult> prepared = prepare_cut(graph, Compat::kTorch, num_forward_outputs, context);
+  if (!prepared.ok()) return prepared;
+  Result<Choice> choice = choose_min_cut_as_torch(graph, context.facts.of(graph), context, num_forward_outputs);
+  if (!choice.ok()) return std::move(choice).error();
+  if (!with_cost) choice->cost.reset();
+  Result<PassResult> made = carry_out_cut(graph, std::move(*choice), Compat::kTorch, context);
+  if (!made.ok()) return made;
+  prepared->merge(std::move(*made));
+  return prepared;
+}
+
+// Carries out the candidate whose step has the lowest measured peak. Among equals, the minimum of
+// saved bytes comes first.
+Result<PassResult> cut_at_lowest_peak(Graph& graph, const PartitionOptions& options, size_t num_forward_outputs,
+                                      PassContext& context) {
+  Result<PassResult> prepared = prepare_cut(graph, Compat::kFxopt, num_forward_outputs, context);
+  if (!prepared.ok()) return prepared;
+  Result<std::vector<Choice>> choices = choose_min_cut(graph, context.facts.of(graph), context);
+  if (!choices.ok()) return std::move(choices).error();
+  std::vector<std::function<Result<PassResult>(Graph&, PassContext&)>> ways;
+  for (const Choice& choice : *choices) {
+    ways.emplace_back(
+        [&choice](Graph& copy, PassContext& trial) { return carry_out_cut(copy, choice, Compat::kFxopt, trial); });
+  }
+  if (may_be_as_torch(graph, context.facts.of(graph).phases())) {
+    ways.emplace_back([num_forward_outputs](Graph& copy, PassContext& trial) {
+      return cut_as_torch(copy, num_forward_outputs, false, trial);
+    });
+  }
+  size_t best = 0;
+  std::optional<int64_t> least;
+  for (size_t i = 0; i < ways.size() && ways.size() > 1; ++i) {
+    const Result<int64_t> peak = peak_after(graph, options.cut, context, ways[i]);
+    if (!peak.ok() || (least.has_value() && *least <= *peak)) continue;
+    least = *peak;
+    best = i;
+  }
+  Result<PassResult> made = ways[best](graph, context);
+  if (!made.ok()) return made;
+  prepared->merge(std::move(*made));
+  return prepared;
+}
+
 // Recomputes in backward the values that the mode does not save.
 Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size_t num_forward_outputs,
                              PassContext& context) {
@@ -295,27 +320,8 @@ Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size
     return remat_as_decided(graph, std::move(choice.decisions), context, kPartition);
   }
   if (options.mode == PartitionMode::kSaveAll) return repeat_choice(graph, options, context);
-  Result<PassResult> prepared = prepare_cut(graph, options.compat, num_forward_outputs, context);
-  if (!prepared.ok()) return prepared;
-  PassResult& result = *prepared;
-  Facts& facts = context.facts.of(graph);
-  Result<Choice> choice = choose_min_cut_as_torch(graph, facts, context, num_forward_outputs);
-  if (!is_torch) choice = choose_min_cut(graph, facts, context, choice.ok() ? &*choice : nullptr);
-  if (!choice.ok()) return std::move(choice).error();
-  choice->decisions.copies_views = is_torch;
-  move_to_forward(graph, facts, choice->into_forward, result);
-  Result<PassResult> recomputed = remat_as_decided(graph, std::move(choice->decisions), context, kPartition);
-  if (!recomputed.ok()) return recomputed;
-  result.merge(std::move(*recomputed));
-  if (choice->cost.has_value()) result.note("cut", *choice->cost);
-  if (choice->num_unknown > 0) {
-    result.warn(graph, "unknown-sizes",
-                std::to_string(choice->num_unknown) + " storages have unknown sizes. The cut assumes " +
-                    std::to_string(kAssumedSize) +
-                    " for each symbol without a value, within the range of the symbol, and " +
-                    std::to_string(kAssumedSize) + " B for other storages: set symbols with --symbol");
-  }
-  return is_torch ? std::move(prepared) : with_gathers_merged(graph, true, std::move(prepared), context);
+  return is_torch ? cut_as_torch(graph, num_forward_outputs, true, context)
+                  : cut_at_lowest_peak(graph, options, num_forward_outputs, context);
 }
 
 // Makes tags and marks without a verdict moot. Records tags of backward nodes, which are removed,
@@ -405,11 +411,7 @@ Result<PassResult> partition_for_training(Module& module, GraphId joint, const P
   warn_of_marks(graph, options, result);
   if (options.mark_saved) write_marks(graph, facts, plan->saved, result);
   if (!options.cut) return result;
-  const GraphId backward = split(module, joint, *plan, result);
-  context.facts.forget();
-  if (orders_backward) {
-    order_backward(module.graph(backward), context.facts.of(module.graph(backward)), !is_torch, result);
-  }
+  cut(module, joint, *plan, orders_backward, options.compat, context, result);
   if (!is_torch) return result;
   for (const GraphId id : top_level_graphs(module)) {
     Result<PassResult> raised = raise_getitems(module.graph(id), RaiseGetitemsOptions(), context);

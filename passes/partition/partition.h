@@ -34,7 +34,8 @@ struct PartitionOptions {
   static void visit(Self& self, Field&& field) {
     field("mode", self.mode,
           "The values that forward saves. default: everything backward reads, except values tagged for recompute "
-          "(PyTorch's default_partition). min-cut: the fewest bytes that need no costly recompute. save-all: the "
+          "(PyTorch's default_partition). min-cut: the cut without costly recompute whose step has the lowest "
+          "ideal peak; candidates are the cut with the fewest saved bytes and PyTorch's cut. save-all: the "
           "marked values (mark-saved); unmarked values are recomputed, except symbols and values tagged MUST_SAVE. "
           "inference: nothing; backward is removed.");
     field("compat", self.compat,
@@ -70,7 +71,10 @@ struct PartitionOptions {
 // assertions of forward stay.
 //
 // mode=min-cut starts with dce and cse, as PyTorch does. The functions of choice.h choose the saved
-// values for mode=min-cut and mode=save-all, and for mode=default with compat=torch. With
+// values for mode=min-cut and mode=save-all, and for mode=default with compat=torch. The
+// candidates for mode=min-cut are those of choose_min_cut() and, without tags, marks and
+// collectives, PyTorch's cut. Each is carried out in a copy of the module, and the one whose step
+// has the lowest ideal peak is taken. With
 // compat=torch, mode=min-cut moves some nodes into forward. These nodes are marked backward and
 // depend on no tangent, and the cut comes after them.
 //
@@ -82,7 +86,8 @@ struct PartitionOptions {
 // - min-cut: the counters of dce and cse, into-forward
 // - min-cut and save-all: gathers-merged (gathers.h), with the note gathers-apart
 //
-// Notes: cut (the cost of the cut in bytes; with compat=torch, in PyTorch's weights). Warnings:
+// Notes: cut (the cost of the cut in bytes; with compat=torch, in PyTorch's weights; absent if
+// PyTorch's cut is taken). Warnings:
 // unknown-sizes, marks-lost (save-all), marks-overridden (compat=torch). Remarks: partitioned,
 // marks-unread (save-all).
 //

@@ -7,6 +7,7 @@ import contextlib
 import pathlib
 import shlex
 import subprocess
+import sys
 import tempfile
 import unittest
 from collections.abc import Callable
@@ -257,6 +258,18 @@ class PartitionTest(unittest.TestCase):
             joint, num_fwd_outputs=count, cut="mode=min-cut,compat=torch"
         )
         self.assertEqual([names(half) for half in halves], expected)
+
+    def test_the_minimal_cut_never_has_a_higher_peak_than_pytorchs(self) -> None:
+        """On models for which a cut chosen by bytes, or by an estimate of the peak, has a higher one."""
+        peers = setting.SCRIPTS / "peers"
+        with tempfile.TemporaryDirectory() as folder:
+            trace = [sys.executable, str(peers / "small_models.py"), folder, "kan", "graph_attention", "capsules", "gelu"]
+            subprocess.run(trace, check=True, capture_output=True)
+            files = sorted(map(str, pathlib.Path(folder).iterdir()))
+            compare = [sys.executable, str(peers / "partitions.py"), "--table", *files]
+            done = subprocess.run(compare, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stdout.count("beside PyTorch's: peak"), len(files))
 
     def test_what_is_saved_is_marked_and_saved_again(self) -> None:
         def function(x: Tensor, weight: Tensor) -> Tensor:
