@@ -18,7 +18,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.node import map_aggregate
 from torch.fx.passes.shape_prop import _extract_tensor_metadata
 
-from fxopt import form, writer
+from fxopt import form, triton_kernels, writer
 from fxopt.form import FormError, Json
 from fxopt.objects import build, enumerator, find, is_return_type, require
 from fxopt.symbols import SymbolReader
@@ -305,7 +305,11 @@ class Importer:
     def _give_arguments(self, node: Node, message: Json, names: Mapping[str, Node]) -> None:
         node.args = tuple(self.args.argument(arg, names) for arg in message.get("args", ()))
         if "kwargs" in message:
-            node.kwargs = {item["name"]: self.args.argument(item["arg"], names) for item in message["kwargs"]}
+            kwargs = {item["name"]: self.args.argument(item["arg"], names) for item in message["kwargs"]}
+            node.kwargs = {
+                name: triton_kernels.number_of(name, value) if triton_kernels.is_number(node, name) else value
+                for name, value in kwargs.items()
+            }
 
     def _give_meta(self, name: str) -> None:
         record, names = self._records[name], self._nodes[name]

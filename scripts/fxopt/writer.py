@@ -19,7 +19,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.passes.shape_prop import TensorMetadata, _extract_tensor_metadata
 
-from fxopt import form
+from fxopt import form, triton_kernels
 from fxopt.form import FormError, Json
 from fxopt.objects import (
     defining_module,
@@ -545,6 +545,8 @@ class Exporter:
     def _argument(self, node: Node, place: int | str, value: object) -> Json:
         """arg() of the argument at that position or of that name, which its FormError names."""
         try:
+            if triton_kernels.is_number(node, place) and not self.is_lenient:
+                value = triton_kernels.text_of(place, value)
             return self.arg(value)
         except FormError as error:
             raise FormError(f"{_shown_argument(node, place)}: {error}") from error
