@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes ir/ops/aten.inc and ir/ops/libraries.inc: the rows of the op table from PyTorch's
-registry.
+registry. Also writes two lists for fxopt.save: the operators of the table, and the other operators
+whose schemas state all their effects.
 
 Schemas, tags and the partitioner's op sets come from the installed torch. The rules below add facts
 that the
@@ -18,7 +19,8 @@ MODULES = """torch.distributed._functional_collectives torch.distributed._symmet
 torch.distributed.fsdp._fully_shard._fsdp_collectives torch.distributed.fsdp._fully_shard._fsdp_param
 torch.nn.attention.varlen torch._inductor.fx_passes.bucketing torch._inductor.inductor_prims torch._prims.rng_prims
 torch._functorch._activation_offloading.offload_ops torch._functorch._aot_autograd.streams torch._inductor.compile_fx
-torch._dynamo.variables.streams torch._dynamo.variables.memory torch._dynamo.tensor_version_op""".split()
+torch._dynamo.variables.streams torch._dynamo.variables.memory torch._dynamo.tensor_version_op
+torch.ao.quantization.fx._decomposed""".split()
 LIBRARIES = """_c10d_functional _c10d_functional_autograd c10d_functional c10d _dtensor symm_mem bucketing fsdp ao streams
 mempool profiler inductor inductor_prims prims rngprims coor torch_attn""".split()
 
@@ -79,12 +81,13 @@ kCollective: _?c10d(_functional(_autograd)?)?\.(?!wait|check|.*barrier|_wrap)\w+
 kWaits: .*\.wait_tensors? symm_mem\..*wait.*
 kBarrier: profiler\..* streams\..* mempool\..* c10d\.(.*barrier|check).* prims\.(_sink_tokens|_tensor_version|_unsafe_set_version.*)
   symm_mem\.(_barrier|_rendezvous|.*(signal|_put|_get|get_remote|write_value|memset).*|memcpy_to_multicast_)
-  aten\.(_print|_async_error|record_stream) fsdp.record_grad_output_stream inductor.resize_storage_bytes_
+  aten\.(_print|_async_error|record_stream|from_file|get_gradients|_propagate_xla_data|_cufft_\w+)
+  fsdp.record_grad_output_stream inductor.resize_storage_bytes_ debugprims.load_tensor debug_mode_ops.annotate
 kHostSync: aten\.(is_nonzero|_linalg_check_errors|nonzero_numpy) aten.repeat_interleave.(self_)?Tensor prims.item
   streams\.synchronize.* c10d\..*barrier.*
-kAsserts: aten\.(_assert|_functional_assert|.*sym_constrain|_linalg_check_errors|_async_error).* c10d.check_for_nan
+kAsserts: aten\.(_assert|_functional_assert|.*sym_constrain|_linalg_check_errors|_async_error|_validate_).* c10d.check_for_nan
 kOpaque: inductor.accumulate_grad_
-kRandom: inductor_prims.inductor_reserve_rng_state prims.inductor_(random|randint)
+kRandom: aten.quantized_(lstm|gru) inductor_prims.inductor_reserve_rng_state prims.inductor_(random|randint)
 kNondeterministic: aten.index_(add|put|reduce)_? aten._unsafe_index_put aten._index_put_impl_ aten.put_? aten.histc
   aten.scatter_(add|reduce)_? aten.bincount aten.kthvalue aten.median aten.(logcumsumexp|cumsum|cumprod)\w*
   aten.embedding_dense_backward aten._embedding_bag\w*backward aten.nll_loss2d\w* aten.ctc_loss aten.grid_sampler_\w+_backward
@@ -100,13 +103,14 @@ WRONG_WRITES = ["prims.as_strided.default"]  # annotated as a write, though a vi
 VIEWS = rules(r"""
 kMaybeView: aten\.(reshape|reshape_as|contiguous|to|flatten|ravel|resolve_conj|resolve_neg|_autocast_to_\w+|pin_memory)
   aten\.(type_as|sum_to_size|_grad_sum_to_size|conj_physical|atleast_[123]d|cartesian_prod|_cast_\w+|chalf)
+  aten\.(to_dense|_reshape_from_tensor) aten.dequantize.self
   aten\.(feature_|alpha_|feature_alpha_)?dropout prims.device_put
 kView: aten._unsafe_view inductor\.(_reinterpret_tensor|_alloc_from_pool)
-kMultiView: aten\.(unsafe_split|unsafe_split_with_sizes|unsafe_chunk|broadcast_tensors|meshgrid)
-kIdentity: aten\.(lift|lift_fresh|positive) (_?c10d_functional|ao)\.wait_tensors? _c10d_functional._wrap_tensor_autograd
+kMultiView: aten\.(unsafe_split|unsafe_split_with_sizes|unsafe_chunk|broadcast_tensors|meshgrid|unflatten_dense_tensors)
+kIdentity: aten\.(lift|lift_fresh|positive|data) (_?c10d_functional|ao)\.wait_tensors? _c10d_functional._wrap_tensor_autograd
 """)
 EXTRAS = rules(r"""
-writes=running_mean,running_var;training=training: aten.(native_|cudnn_)?batch_norm.default aten._batch_norm_impl_index.default
+writes=running_mean,running_var;training=training: aten.(native_|cudnn_|miopen_)?batch_norm.default aten._batch_norm_impl_index.default
 writes=running_mean,running_var;training=use_input_stats: aten.instance_norm.default
 writes=running_mean,running_var: aten.(native_|cudnn_)?batch_norm aten.batch_norm_gather_stats(_with_counts)? aten.batch_norm_update_stats
 training=training: aten._native_batch_norm_legit.default
@@ -124,7 +128,19 @@ writes=output: c10d.alltoall_base_
 writes=tensor;aliases=tensor: _c10d_functional.irecv
 writes=self;aliases=self: c10d_functional.irecv
 writes=tensors;aliases=tensors: _?c10d_functional.batch_p2p_ops
-shared=tensors: aten.einsum
+shared=tensors: aten.(einsum|flatten_dense_tensors|_to_cpu) aten.dequantize.tensors
+shared=self: aten.(_(add|remove)_batch_dim|_nested_get_(lengths|offsets|m(ax|in)_seqlen)|_nested_tensor_(size|strides|storage_offsets))
+  quantized.dropout aten.(to_sparse.default|_foobar|_test_parallel_materialize)
+shared=grad: aten.to_(dense|mkldnn)_backward
+writes=source;aliases=source: aten.set.source_Tensor
+writes=source: aten.set.source_Tensor_out
+shared=values: aten._test_optional_\w+
+shared=dummy: aten._test_ambiguous_defaults
+writes=weight;aliases=weight: aten._saturate_weight_to_fp16
+writes=qx;shared=qx: quantized.(relu6|leaky_relu)
+aliases=qaccum: onednn.qconv2d_pointwise.binary(_tensor)?
+writes=other;shared=other: onednn.qlinear_pointwise.binary(_tensor)?
+aliases=output: aten.fbgemm_linear_fp16_weight(_fp32_activation)?.out
 aliases=-,bins: aten.histogramdd.TensorList_bins
 shared=input;only_empty: aten.native_dropout.default aten.cummaxmin_backward
 shared=grad;only_empty: aten.cumprod_backward
@@ -135,7 +151,8 @@ shared=self;only_empty: aten.channel_shuffle.default
 CLONES_STORAGE = re.compile(r"aten\.(copy|slice_scatter|select_scatter|diagonal_scatter|as_strided_scatter)\.default")
 # In-place changes of sizes, strides or storage without the tag `inplace_view`. addbmm_ grows self
 # to the result's sizes.
-CHANGES_METADATA = re.compile(r"aten\.(set_|resize_|resize_as_|addbmm_)|prims\.resize")
+CHANGES_METADATA = re.compile(r"aten\.(set_|resize_|resize_as_|addbmm_|set_data|shallow_copy_data_|_resize_output_)|prims\.resize|"
+                              r"aten\.(resize_as_sparse_|sparse_resize_(and_clear_)?|_mkldnn_transpose_)")
 # Views that return the argument itself if there is nothing to do.
 MAY_RETURN_ARGUMENT = re.compile(r"aten\.((conj|real|broadcast_tensors)\.default|histogramdd\.TensorList_bins)")
 # Their outputs share one storage: they unbind the result of nonzero.
@@ -196,11 +213,22 @@ _?backward set_data retains?_grad requires_grad_ is_leaf output_nr _version data
 _?values(_copy)? _fw_primal.* _has_(?!same_storage_numel).* is_(?!nonzero|same_size).* _is_.* _use_.* _debug_.* can_cast promote_types result_type _nnz hspmm
 _propagate_.* _transform_bias.* _transformer_.* _native_multi_head.* _triton_.* _cufft.* sspaddmm cudnn_is_acceptable set
 _reshape_from_tensor _shape_as_tensor native_norm shallow_copy_data_ resize_as _resize_output_? get_gradients""".split()))
-# Kept although LEFT_OUT matches: recurrent layers, quantization-aware training, int4 and semi-structured
-# products, gradients that are zero.
+# Kept although LEFT_OUT matches: recurrent layers, quantization-aware training, int4 and
+# semi-structured products, gradients that are zero, and operators whose schemas hide an effect or an
+# alias.
 KEPT = re.compile("|".join(r"""mkldnn_rnn_layer(_backward)? _cudnn_rnn.* miopen_rnn.* _thnn_.* (lstm|gru|rnn_(tanh|relu))(_cell)?
 lstm_mps_backward _lstm_mps _?fake_quantize.* _?fused_moving_avg_obs.* _efficientzerotensor _weight_int4pack_mm.*
-_convert_weight_to_int4pack.* _dyn_quant_.* _sparse_semi_structured.* _cslt_sparse_mm.* _is_(all|any)_true""".split()))
+_convert_weight_to_int4pack.* _dyn_quant_.* _sparse_semi_structured.* _cslt_sparse_mm.* _is_(all|any)_true
+data dequantize to_dense _reshape_from_tensor (un)?flatten_dense_tensors _saturate_weight_to_fp16 miopen_batch_norm _to_cpu
+fbgemm_linear_fp16_weight(_fp32_activation)? _(add|remove)_batch_dim _nested_get_(lengths|offsets|m(ax|in)_seqlen)
+_nested_tensor_(size|strides|storage_offsets) from_file _cufft_.* get_gradients _propagate_xla_data set_data shallow_copy_data_ _resize_output_ resize_as_sparse_
+sparse_resize_(and_clear_)? _mkldnn_transpose_ quantized_(lstm|gru) _test_(optional_.*|ambiguous_defaults|parallel_materialize) _validate_.*
+_foobar to_(dense|mkldnn)_backward aten.to_sparse.default aten.set.source_Tensor(_out)?
+quantized.(relu6|leaky_relu|dropout) debugprims.load_tensor debug_mode_ops.annotate onednn.q(conv2d|linear)_pointwise""".split()))
+# Namespaces of PyTorch outside of aten and of LIBRARIES. Their schemas state all effects, except
+# those of the operators in KEPT.
+EXACT = """quantized _quantized quantization quantized_decomposed onednn mkldnn mkldnn_prepacked mkl sparse onnx onnx_symbolic
+flex_gemm flex_lib _native _native_aot _test _inductor_test export""".split()
 # Out-variants that the framework generates are rare in graphs. They are kept for these ops and the
 # partitioner's sets.
 KEEPS_GENERATED_OUT = re.compile("|".join(r"""(native_|_native_|cudnn_)?(batch|layer|group)_norm.* _?(log_)?softmax.* embedding.*
@@ -256,7 +284,7 @@ def row(target, op, sets, pointwise, kernels):
     fields += [f".{FLAGS[name]} = true" for name, *value in extra if not value]
     fields += [".clones_storage = true"] if CLONES_STORAGE.fullmatch(target) else []
     fields += [".changes_metadata = true"] if "inplace_view" in tags or CHANGES_METADATA.fullmatch(packet) else []
-    fields += [".moves_storage = true"] if packet == "aten.set_" else []
+    fields += [".moves_storage = true"] if packet in ("aten.set_", "aten.set_data", "aten.shallow_copy_data_") else []
     fields += [".may_return_argument = true"] if MAY_RETURN_ARGUMENT.fullmatch(target) else []
     fields += [".joins_outputs = true"] if JOINS_OUTPUTS.fullmatch(target) else []
     fields += [".overwrites = true"] if OVERWRITES.fullmatch(target) else []
@@ -274,11 +302,13 @@ def row(target, op, sets, pointwise, kernels):
 
 def is_wanted(namespace, packet, op, dispatched, sets):
     if namespace != "aten":
-        return namespace in LIBRARIES and "_jit_fut" not in packet
+        return namespace in LIBRARIES and "_jit_fut" not in packet or KEPT.fullmatch(f"{namespace}.{packet}") is not None
     overload = op._overloadname
     if f"aten::{packet}" + ("" if overload == "default" else "." + overload) not in dispatched:
         return overload == "default" and packet in ("sym_size", "sym_stride", "_grad_sum_to_size")
     if any(f"aten.{packet}" in members for members in sets.values()):
+        return True
+    if KEPT.fullmatch(f"aten.{packet}.{overload}"):
         return True
     if LEFT_OUT.fullmatch(packet) and not KEPT.fullmatch(packet):
         return False
@@ -286,12 +316,32 @@ def is_wanted(namespace, packet, op, dispatched, sets):
     return not is_generated_out or KEEPS_GENERATED_OUT.fullmatch(packet) is not None
 
 
+def is_exact(target, op, dispatched):
+    """Returns whether PyTorch registers a kernel for the operator, and its schema states all its
+    effects. Operators that torchgen derives are not listed: their tag shows the same."""
+    namespace, packet, overload = target.split(".")
+    name = f"{namespace}::{packet}" + ("" if overload == "default" else "." + overload)
+    if namespace not in (*EXACT, "aten") or name not in dispatched or "generated" in tag_names(op):
+        return False
+    is_told = bool(op._schema.returns) or op._schema.is_mutable
+    hides_effects = ("aten._backward.default", "aten._test_string_default.default", "_inductor_test.realize.default")
+    return is_told and target not in hides_effects
+
+
+def listed(targets):
+    """One line for each packet, with its overloads."""
+    overloads = {}
+    for target in sorted(targets):
+        overloads.setdefault(target.rsplit(".", 1)[0], []).append(target.rsplit(".", 1)[1])
+    return "".join(" ".join((packet, *names)) + "\n" for packet, names in sorted(overloads.items()))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent / "ir" / "ops",
                         help="folder of the two files (default: %(default)s)")
-    parser.add_argument("--known", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent / "fxopt" / "known_ops.txt",
-                        help="list of the operators, for fxopt.save (default: %(default)s)")
+    parser.add_argument("--lists", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent / "fxopt",
+                        help="folder of the two lists (default: %(default)s)")
     args = parser.parse_args()
     import torch
     for module in MODULES:
@@ -302,13 +352,16 @@ def main():
             "kPartitionerView": known.view_ops, "kPartitionerRandom": known.random_ops}
     sets = {name: {str(packet) for packet in packets} for name, packets in sets.items()}
     dispatched = set(torch._C._dispatch_get_all_op_names())
-    found = {}
+    found, others = {}, []
     for schema in torch._C._jit_get_all_schemas():
         namespace, packet = schema.name.split("::", 1)
         overload = schema.overload_name or "default"
         op = getattr(getattr(getattr(torch.ops, namespace), packet, None), overload, None)
+        target = f"{namespace}.{packet}.{overload}"
         if op is not None and is_wanted(namespace, packet, op, dispatched, sets):
-            found[f"{namespace}.{packet}.{overload}"] = op
+            found[target] = op
+        elif op is not None and is_exact(target, op, dispatched):
+            others.append(target)
     kernels = {flag: {"aten." + (name if "." in name else name + ".default") for name in names} for flag, names in kernel_lists().items()}
     kernels["kDecomposes"] = {str(op) for op in torch._decomp.core_aten_decompositions()}
     pointwise = {target.split(".")[1] for target, op in found.items() if "pointwise" in tag_names(op)}
@@ -319,11 +372,10 @@ def main():
     for name, lines in rows.items():
         (args.out / name).write_text(head + "".join(lines))
         print(f"{name}: {len(lines)} rows")
-    overloads = {}
-    for target in sorted(found):
-        overloads.setdefault(target.rsplit(".", 1)[0], []).append(target.rsplit(".", 1)[1])
-    lines = [" ".join((packet, *names)) + "\n" for packet, names in sorted(overloads.items())]
-    args.known.write_text("# Operators of the table, with their overloads. Written by scripts/make_op_table.py.\n" + "".join(lines))
+    written = "Written by scripts/make_op_table.py.\n"
+    (args.lists / "known_ops.txt").write_text(f"# Operators of the table, with their overloads. {written}" + listed(found))
+    (args.lists / "exact_ops.txt").write_text(
+        f"# Other operators of PyTorch whose schemas state all their effects. {written}" + listed(others))
 
 
 if __name__ == "__main__":

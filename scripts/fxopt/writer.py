@@ -538,7 +538,7 @@ class Exporter:
         if not isinstance(operator, torch._ops.OpOverload):
             return False
         is_other = operator.namespace != "aten"
-        if is_other or (str(operator) not in _known_operators() and _is_told_by_schema(operator)):
+        if is_other or (str(operator) not in _listed_operators("known_ops.txt") and _is_told_by_schema(operator)):
             self._operators.setdefault(str(operator), operator)
         return is_other
 
@@ -912,9 +912,9 @@ def attributes_of(graph_module: GraphModule) -> dict[str, object]:
 
 
 @functools.cache
-def _known_operators() -> frozenset[str]:
-    """Returns the operators of fxopt's table."""
-    lines = (pathlib.Path(__file__).parent / "known_ops.txt").read_text(encoding="utf-8").splitlines()
+def _listed_operators(name: str) -> frozenset[str]:
+    """Returns the operators of a list that make_op_table.py wrote."""
+    lines = (pathlib.Path(__file__).parent / name).read_text(encoding="utf-8").splitlines()
     rows = (line.split() for line in lines if not line.startswith("#"))
     return frozenset(f"{packet}.{overload}" for packet, *overloads in rows for overload in overloads)
 
@@ -935,8 +935,8 @@ def _op_schema(name: str, operator: torch._ops.OpOverload) -> Json:
         effect = None  # this version of torch records no effects for it
     if effect is not None:
         schema["effectful"] = True
-    elif torch.Tag.generated in operator.tags:
-        schema["pure"] = True  # torchgen derives these from an operator with exact annotations
+    elif torch.Tag.generated in operator.tags or name in _listed_operators("exact_ops.txt"):
+        schema["pure"] = True  # torchgen derives the former from an operator with exact annotations
     return schema
 
 

@@ -4,14 +4,17 @@ form, known to the program, and loaded as it was. Skipped without torch or the f
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import unittest
 
 from fxopt_program import Fxopt
-from setting import imports_torch, need_program
+from setting import SCRIPTS, imports_torch, need_program
 
 with imports_torch():
     import torch
     from fxopt import bridge
+    from fxopt.writer import _op_schema
     from small_graphs import Case
     from torch.fx import Graph, GraphModule
     from torch.fx.experimental.proxy_tensor import make_fx
@@ -46,19 +49,40 @@ class Operators(Case):
         def without_gradient(x):
             return torch.autograd.grad(torch.sgn(x).sum(), [x])
 
+        def quantized_integers(x):
+            packed = torch.ops.quantized_decomposed.quantize_per_tensor(x, 0.1, 0, -128, 127, torch.int8)
+            return torch.ops.quantized_decomposed.dequantize_per_tensor(packed, 0.1, 0, -128, 127, torch.int8)
+
         programs = {
             "LSTM": (lambda x: lstm(x)[0], x),
             "LSTMCell": (lambda x: cell(x[0])[0], x),
             "GRU": (lambda x: gru(x)[0], x),
             "fake quantization": (quantized, x[0], torch.rand(8, 8, requires_grad=True)),
             "zeros as a gradient": (without_gradient, torch.ones(3, requires_grad=True)),
-            "no row of the table": (lambda x: torch.ops.aten._foobar.out(x, out=torch.empty_like(x)), x),
+            "an operator that torchgen derives": (lambda x: torch.ops.aten._foobar.out(x, out=torch.empty_like(x)), x),
+            "a listed operator": (lambda x: torch.ops.aten._debug_has_internal_overlap(x), x),
+            "quantized integers": (quantized_integers, x),
         }
         for name, (function, *args) in programs.items():
             with self.subTest(name):
                 self.assertEqual(self.run_on(trace(function, *args), "verify")["opaque"], [])
 
-    def test_an_operator_that_hides_a_write_stays_opaque(self):
+    @unittest.skipUnless(torch.__version__.startswith("2.15."), "the lists are those of torch 2.15")
+    def test_no_registered_operator_with_a_kernel_is_opaque(self):
+        script = SCRIPTS / "peers" / "registry.py"
+        done = subprocess.run([sys.executable, str(script), "--tries", "0"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_only_operators_of_torch_are_known_to_state_all_effects(self):
+        library = torch.library.Library("quantized", "FRAGMENT")  # a user's operator, in a namespace of torch
+        library.define("fxopt_test_own(Tensor x) -> Tensor")
+        self.addCleanup(library._destroy)
+        known = torch.ops.quantized_decomposed.quantize_per_tensor.default
+        self.assertTrue(_op_schema(str(known), known)["pure"])
+        own = torch.ops.quantized.fxopt_test_own.default
+        self.assertNotIn("pure", _op_schema(str(own), own))
+
+    def test_an_operator_that_hides_a_write_is_kept(self):
         graph = Graph()
         x = graph.placeholder("x")
         written = graph.call_function(torch.ops.aten._saturate_weight_to_fp16.default, (x,))
