@@ -148,7 +148,8 @@ SizeSource size_source(const Graph& graph, const StorageMap& storages, BufferId 
       source.like = storages.buffers(from)[0];
   }
   if (buffer.carried.is_valid()) source.bytes = graph.module().storage(buffer.carried).bytes;
-  source.tensor = first;
+  if (first != nullptr) source.tensor = *first;
+  if (first != nullptr && is_tangent(graph, buffer.producer)) source.tensor->offset = Dim();
   std::optional<Room> room;
   const bool is_made = buffer.source == BufferSource::kNode && first != nullptr;
   if (is_made && graph.op(buffer.producer).holds != Holds::kItself)

@@ -43,10 +43,10 @@ enum class SizeKind : uint8_t {
 };
 struct SizeSource {
   SizeKind kind = SizeKind::kUnknown;
-  BufferId like;                   // kLike
-  Integer bytes;                   // kRecorded, kRoom: the bytes in the file
-  const Tensor* tensor = nullptr;  // kTensor, kRoom: the storage's first tensor
-  Room room;                       // kRoom
+  BufferId like;                 // kLike
+  Integer bytes;                 // kRecorded, kRoom: the bytes in the file
+  std::optional<Tensor> tensor;  // kTensor, kRoom: the storage's first tensor
+  Room room;                     // kRoom
 };
 
 // Returns the source of a storage's size. The size in the file is not trusted in two cases:
@@ -54,6 +54,8 @@ struct SizeSource {
 //   (Op::clones_storage). The clone has as many bytes as the argument's storage. Fake kernels
 //   record only the bytes that the strides reach.
 // - A kernel leaves room (see room.h).
+// A tangent is passed in memory of its own, in its own strides. So its offset does not count, even
+// if it was traced as a view.
 // Valid until the graph changes. O(rank).
 SizeSource size_source(const Graph& graph, const StorageMap& storages, BufferId id);
 

@@ -12,6 +12,7 @@
 #include "ir/step/infer_roles.h"
 #include "ir/step/origins.h"
 #include "ir/step/phases.h"
+#include "ir/values/call_args.h"
 #include "ir/values/values.h"
 
 namespace fxopt {
@@ -77,6 +78,7 @@ class Analyzer {
     find_ends();
     for (size_t i = 0; i < lifetimes_.size(); ++i) finish(BufferId(i));
     find_trained();
+    split_stays();
     find_peaks();
     report_.lifetimes = std::move(lifetimes_);
     return std::move(report_);
@@ -133,6 +135,71 @@ class Analyzer {
     life.kind = class_of(id);
     if (buffer.source == BufferSource::kNode) return;
     if (!ends_[id.index()] || !(is_read_[id.index()] || arrives(buffer))) life.last = life.released = end_;
+  }
+
+  // A call that sets the number of bytes of a storage.
+  struct Resize {
+    BufferId buffer;
+    uint32_t place = 0;
+    std::optional<int64_t> bytes;
+  };
+
+  std::vector<Resize> find_resizes() const {
+    std::vector<Resize> resizes;
+    for (const NodeId node : graph_.nodes()) {
+      if (graph_.op(node).name != "inductor.resize_storage_bytes_.default") continue;
+      const CallArgs args(graph_, node);
+      const NodeId tensor = args[0].as_node();
+      if (!tensor.is_valid()) continue;
+      std::optional<int64_t> bytes = args[1].as_int();
+      const Value size = args[1].as_node().is_valid() ? graph_.value(args[1].as_node()) : Value();
+      if (size.kind == ValueKind::kSymbolic) bytes = graph_.module().exprs.evaluate(ExprId(size.first), values_);
+      for (const BufferId id : storages_.buffers(tensor)) {
+        if (id.is_valid()) resizes.push_back({id, graph_.position(node), bytes});
+      }
+    }
+    std::stable_sort(resizes.begin(), resizes.end(),
+                     [](const Resize& a, const Resize& b) { return a.buffer < b.buffer; });
+    return resizes;
+  }
+
+  // Gives each resized storage a lifetime for each stay.
+  void split_stays() {
+    const std::vector<Resize> resizes = find_resizes();
+    for (size_t i = 0; i < resizes.size();) {
+      size_t end = i;
+      while (end < resizes.size() && resizes[end].buffer == resizes[i].buffer) ++end;
+      split_stays(std::span(resizes).subspan(i, end - i));
+      i = end;
+    }
+  }
+
+  void split_stays(std::span<const Resize> resizes) {
+    const BufferId id = resizes.front().buffer;
+    const Lifetime whole = lifetimes_[id.index()];
+    report_.resized.push_back(id);
+    std::vector<Lifetime> stays;
+    Lifetime stay = whole;
+    bool is_there = storages_.buffer(id).source == BufferSource::kNode || resizes.front().bytes == 0;
+    const auto close = [&](uint32_t last) {
+      if (!is_there) return;
+      stay.last = last;
+      stay.released = std::min(stay.released, last);
+      stays.push_back(stay);
+    };
+    for (const Resize& resize : resizes) {
+      close(resize.place);
+      is_there = resize.bytes != 0;
+      stay.first = resize.place;
+      stay.released = whole.released;
+      if (resize.bytes.has_value()) stay.bytes = *resize.bytes;
+    }
+    close(whole.last);
+    lifetimes_[id.index()].bytes = 0;
+    if (!stays.empty()) {
+      lifetimes_[id.index()] = stays.front();
+      lifetimes_.insert(lifetimes_.end(), stays.begin() + 1, stays.end());
+    }
   }
 
   void find_trained() {
@@ -336,7 +403,8 @@ class Analyzer {
         devices.emplace_back().node = first;
         report_.devices.push_back({buffer.device, 0, NodeId(), 0});
       }
-      if (buffer.source != BufferSource::kNode) devices[device].inputs += life.bytes;
+      const bool is_resized = std::binary_search(report_.resized.begin(), report_.resized.end(), life.buffer);
+      if (buffer.source != BufferSource::kNode && !is_resized) devices[device].inputs += life.bytes;
       changes[next[life.first]++] = {device, life.bytes};
       changes[next[life.last + 1]++] = {device, -life.bytes};
     }

@@ -87,6 +87,9 @@ struct MemoryOptions {
 // - An element of a tuple is live until the last getitem of any element.
 // - All other storages are freed after their last reader.
 // - A placeholder without a reader stays live, as in the code that torch.fx generates.
+// - A call that sets the size of a storage (inductor.resize_storage_bytes_) ends the storage's
+//   stay. If the new size is above 0, the next stay begins at the same call. A storage of the
+//   caller whose first such size is above 0 is taken as empty before, as in compiled FSDP2.
 // Sums are exact up to 2^63 - 1. Larger sums are reported as 2^63 - 1.
 struct DevicePeak {
   StringId device;  // invalid for tensors without a recorded device
@@ -100,7 +103,9 @@ struct MemoryReport {
   bool roles_derived = false;       // see MemoryOptions::derive_classes
   // The number of sizes that could not be evaluated. If it is above 0, every peak is a lower bound.
   size_t unknown_buffers = 0;
-  std::vector<Lifetime> lifetimes;  // lifetimes of all buffers, by BufferId
+  // Lifetimes of all buffers, by BufferId. The further stays of resized storages follow.
+  std::vector<Lifetime> lifetimes;
+  std::vector<BufferId> resized;  // storages that the graph resizes, sorted
   std::vector<NodeId> unknown_nodes;
   // The parameters whose gradients the graph returns, sorted. If the graph returns gradients but
   // the parameter of every gradient is unknown, the list has all parameters.

@@ -64,12 +64,13 @@ class Tracer {
                                   0,
                                   life.first,
                                   life.last});
-      block_of_[life.buffer.index()] = block;
+      if (block_of_[life.buffer.index()] == kNoBlock) block_of_[life.buffer.index()] = block;
       (is_input && life.first == 0 ? trace_.initial : starting_[life.first]).push_back(block);
       ending_[life.last].push_back(block);
       const bool is_released =
           options_.comm == CommLifetime::kRecordStream && life.released < life.last && life.last < end();
       release_at_.push_back(is_released ? life.released : kNowhere);
+      is_freed_.push_back(false);
       if (is_released) ending_[life.released].push_back(block);
     }
   }
@@ -130,7 +131,10 @@ class Tracer {
       if (is_unknown(node, blocks)) trace_.unknown_hidden.push_back(node);
     }
     take_hidden(place, blocks, HiddenKind::kTemporary, taken);
-    for (const uint32_t block : starting_[place]) trace_.events.push_back({block, TraceAction::kTake});
+    for (const uint32_t block : starting_[place]) {
+      trace_.events.push_back({block, TraceAction::kTake});
+      block_of_[trace_.blocks[block].buffer.index()] = block;  // the present stay of a resized storage
+    }
     take_hidden(place, blocks, HiddenKind::kWorkspace, taken);
     take_own(place, taken);
     take_hidden(place, blocks, HiddenKind::kPersistent, taken);
@@ -239,10 +243,9 @@ class Tracer {
       release_at_[block] = kNowhere;
     }
     if (trace_.blocks[block].last != place) return;
-    const BufferId id = trace_.blocks[block].buffer;
-    if (block_of_[id.index()] == kNoBlock) return;  // already freed
+    if (is_freed_[block]) return;
     trace_.events.push_back({block, TraceAction::kFree});
-    block_of_[id.index()] = kNoBlock;
+    is_freed_[block] = true;
   }
 
   const Graph& graph_;
@@ -252,8 +255,9 @@ class Tracer {
   SymbolValues values_;
   std::optional<HiddenMemory> hidden_;
   MemoryTrace trace_;
-  std::vector<uint32_t> block_of_;    // by buffer; kNoBlock: on another device, empty, or freed
+  std::vector<uint32_t> block_of_;    // by buffer; kNoBlock: on another device, or empty
   std::vector<uint32_t> release_at_;  // by block of a storage: a place, or kNowhere
+  std::vector<bool> is_freed_;        // by block of a storage
   std::vector<std::vector<uint32_t>> starting_, ending_;
   std::vector<std::string_view> persistent_;
 };

@@ -311,6 +311,7 @@ nlohmann::ordered_json memory_json(const GraphMemory& memory, Storages storages)
           {"profile", memory.profile},
           {"steady", memory.is_steady},
           {"roles_derived", memory.roles_derived},
+          {"resized_storages", memory.resized},
           {"unknown_storages", memory.unknown},
           {"unknown_nodes", memory.unknown_nodes},
           {"symbols", symbols_json(memory.symbols)},

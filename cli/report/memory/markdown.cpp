@@ -253,6 +253,7 @@ std::string markdown_text(const GraphMemory& memory, const MarkdownContext& cont
   for (const DeviceMemory& device : memory.devices) add_device(out, memory, device, context);
   if (!memory.step.empty()) out += "Measured as " + step_text(memory.step) + ".\n\n";
   if (!memory.symbols.empty()) out += "Sizes depend on " + symbols_text(memory.symbols) + ".\n\n";
+  if (memory.resized > 0) out += resized_text(memory.resized) + ".\n\n";
   if (memory.unknown > 0) {
     out += count_text(memory.unknown, "storage") + " of unknown size: each peak is a lower bound.\n\n";
   }

@@ -78,6 +78,7 @@ class Describer {
     memory.graph = graph_.module().text(graph_.name());
     memory.nodes = graph_.num_nodes();
     memory.roles_derived = report.roles_derived;
+    memory.resized = report.resized.size();
     memory.unknown = report.unknown_buffers;
     memory.is_steady = view_.measure.trace.steady.has_value();
     if (memory.is_steady) memory.steady = steady_text(*view_.measure.trace.steady);

@@ -199,6 +199,7 @@ struct GraphMemory {
   bool has_gradients = false;  // gradients of parameters leave the graph
   bool has_advice = false;     // recompute policies were tried; see DeviceMemory::advice
   bool roles_derived = false;  // the file records no roles of placeholders
+  size_t resized = 0;          // number of storages that the graph resizes
   // The number of storages of unknown size. If it is not 0, every peak is a lower bound.
   size_t unknown = 0;
   std::vector<std::string> unknown_nodes;  // producers of the storages of unknown size
@@ -244,6 +245,9 @@ std::string symbols_text(const std::vector<SymbolRow>& symbols);
 // Returns text such as "8.00 MiB (8388608 B) to 64.00 MiB (67108864 B)" or "at least 8.00 MiB
 // (8388608 B), with no upper bound".
 std::string range_text(const PeakRange& range);
+
+// The assumption about storages that the graph resizes, as one line without a period.
+std::string resized_text(size_t count);
 
 // Returns text such as "a step of 2 runs (forward, backward): 26 inputs from outputs of earlier
 // runs, 0 shared with them".

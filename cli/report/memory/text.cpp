@@ -282,11 +282,17 @@ std::string range_text(const PeakRange& range) {
   return bytes_text(range.min) + " to " + bytes_text(*range.max);
 }
 
+std::string resized_text(size_t count) {
+  return "the graph resizes " + count_text(count, "storage") +
+         ": a storage of the caller is taken as empty before its first resize to a size above 0";
+}
+
 void print_memory(std::ostream& out, const GraphMemory& memory) {
   if (memory.devices.empty()) out << '@' << printable_line(memory.graph) << ": no tensors, ideal peak 0 B\n";
   for (const DeviceMemory& device : memory.devices) print_device(out, memory, device);
   if (!memory.step.empty()) out << "  " << printable_line(step_text(memory.step)) << '\n';
   if (memory.roles_derived) out << "  the file records no input roles, so memory classes are inferred\n";
+  if (memory.resized > 0) out << "  " << resized_text(memory.resized) << '\n';
   if (!memory.symbols.empty()) out << "  sizes depend on " << symbols_text(memory.symbols) << '\n';
   if (memory.unknown == 0) return;
   out << "  sizes unknown: " << count_text(memory.unknown, "storage") << ", made by";

@@ -31,6 +31,52 @@ TEST_CASE("memory: a node's inputs and outputs coexist, then inputs are freed", 
   })") == 16 + 400 + 400);
 }
 
+TEST_CASE("memory: a resized storage is there from one size above 0 to the next size", "[memory]") {
+  const auto layer = [](const std::string& n, const std::string& before) {
+    return "%on" + n + " = inductor.resize_storage_bytes_.default(%full" + n + ", 400)\n" + "%fill" + n +
+           ": f32[100] = aten.copy_.default(%full" + n + ", %x)\n%y" + n + ": f32[100] = aten.mul.Tensor(" + before +
+           ", %full" + n + ")\n%off" + n + " = inductor.resize_storage_bytes_.default(%full" + n + ", 0)\n";
+  };
+  const std::string inputs =
+      "graph @main {\n%x: f32[100] = placeholder()\n%full0: f32[100] = placeholder()\n"
+      "%full1: f32[100] = placeholder()\n";
+  // x, one full parameter, the operand and the result of a product.
+  const auto module = parse(inputs + layer("0", "%x") + layer("1", "%y0") + "return %y1\n}");
+  const MemoryReport report = analyze(*module);
+  CHECK(report.peak_bytes() == 4 * 400);
+  CHECK(report.resized.size() == 2);
+  CHECK(report.devices.front().input_bytes == 400);
+  // The same parameter again, as in backward: two stays.
+  const auto again = parse(inputs + layer("0", "%x") + layer("1", "%y0") +
+                           "%on = inductor.resize_storage_bytes_.default(%full0, 400)\n"
+                           "%z: f32[100] = aten.mul.Tensor(%y1, %full0)\n"
+                           "%off = inductor.resize_storage_bytes_.default(%full0, 0)\nreturn %z\n}");
+  const MemoryReport twice = analyze(*again);
+  CHECK(twice.lifetimes.size() == report.lifetimes.size() + 2);  // the result, and the second stay
+  CHECK(twice.peak_bytes() == 4 * 400);
+  // Memory of the graph that is given up early, and an input that is there until its first size.
+  const auto early = parse(R"(graph @main {
+    %x: f32[100] = placeholder()
+    %a: f32[1000] = aten.expand_copy.default(%x, [1000])
+    %s: f32[] = aten.sum.default(%a)
+    %off = inductor.resize_storage_bytes_.default(%a, 0)
+    %off2 = inductor.resize_storage_bytes_.default(%x, 0)
+    %b: f32[1000] = aten.expand_copy.default(%s, [1000])
+    return (%b, %a)
+  })");
+  CHECK(analyze(*early).peak_bytes() == 4000 + 400 + 4);
+}
+
+TEST_CASE("memory: the offset of a tangent does not count, that of another input does", "[memory]") {
+  const auto peak_of = [](const std::string& role) {
+    return peak("graph @main {kind=joint} {\n%d: f32[32, 64]+2048 = placeholder() {input={role=" + role +
+                "}}\n%e: f32[64, 2](64, 1)+1 = placeholder() {input={role=" + role +
+                "}}\n%s: f32[] = aten.sum.default(%d)\nreturn %s\n}");
+  };
+  CHECK(peak_of("tangent") == 32 * 64 * 4 + (63 * 64 + 2) * 4 + 4);
+  CHECK(peak_of("input") == 64 * 64 * 4 + (63 * 64 + 3) * 4 + 4);
+}
+
 TEST_CASE("memory: views, identities and getitems of views own nothing", "[memory]") {
   CHECK(peak(R"(graph @main {
     %x: f32[4, 8] = placeholder()
