@@ -3,13 +3,16 @@
 
     scripts/peers/op_db.py [--fxopt PROGRAM] [--samples N] [--jobs N] [--part I/N] [NAME...]
 
-NAME is an entry of op_db, such as nn.functional.conv1d (default: all entries). For each entry, N
-samples are traced in four forms: forward, forward and gradients, called twice with an in-place
+NAME is an entry of op_db, such as nn.functional.conv1d (default: all entries). For each entry and
+each of two dtypes, N samples are traced in four forms: forward, forward and gradients, called twice with an in-place
 write between, and with symbolic sizes. Each graph is written once and verified. Three pipelines
-optimize and prove it; `verify` checks every result, and `verify --against` a third. The results are loaded and executed by
-PyTorch on the sample's tensors, beside the graph before: values, dtypes, strides of results with
-elements, storages and offsets of inputs and results, written inputs, the structure of the result and the state
-of the generator must be equal.
+optimize and prove it; `verify` checks every result, and `verify --against` a third. The results are
+loaded and executed by PyTorch on the sample's tensors, beside the graph before: values, dtypes,
+strides of results with elements, storages and offsets of inputs and results, written inputs, the structure of the result
+and the state of the generator must be equal. Symbolic traces are also executed at two other sizes
+that their guards allow.
+
+The peak that `mem` states is compared with the live bytes of the execution.
 
 The last lines count, with the first graph of each kind: graphs, graphs that could not be traced or
 executed, refused by save, opaque operators, errors of verify and opt, proofs that are undecided or
@@ -37,10 +40,12 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(_
 import torch  # noqa: E402
 from fxopt import bridge, form, tool  # noqa: E402
 from fxopt.writer import Exporter  # noqa: E402
+from live_bytes import Counted  # noqa: E402
 from op_run import address, content_of, copy_of  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.utils import _pytree as pytree  # noqa: E402
 
+DTYPES = (torch.float32, torch.complex64)  # an entry without both: its first dtype
 PIPELINES = (
     "canonicalize,cse,dce",
     "infer-phase,canonicalize,cse,remat,dce",
@@ -111,20 +116,66 @@ def _forms(op: Any, sample: Any) -> Iterator[tuple[str, Callable, list[torch.Ten
 def programs_of(op: Any, samples: int, tally: Tally) -> Iterator[tuple[str, torch.fx.GraphModule, list[torch.Tensor]]]:
     if not op.dtypes:
         return tally.add("no kernel on the CPU", op.full_name)
-    dtype = torch.float32 if torch.float32 in op.dtypes else sorted(op.dtypes, key=str)[0]
-    try:
-        found = list(itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=op.supports_autograd and dtype.is_floating_point), samples))
-    except Exception as error:  # a sample that needs a missing package or device
-        return tally.add("no sample", f"{op.full_name}: {str(error)[:80]}")
-    for number, sample in enumerate(found):
+    dtypes = [dtype for dtype in DTYPES if dtype in op.dtypes] or sorted(op.dtypes, key=str)[:1]
+    found = [(dtype, number, sample) for dtype in dtypes for number, sample in enumerate(_samples(op, dtype, samples, tally))]
+    for dtype, number, sample in found:
         for name, function, tensors, mode in _forms(op, sample):
-            label = f"{op.full_name}[{number}] {name}"
+            label = f"{op.full_name}[{str(dtype).removeprefix('torch.')} {number}] {name}"
             try:
                 torch.manual_seed(0)
                 copies = [tensor.detach().clone().requires_grad_(tensor.requires_grad) for tensor in tensors]
                 yield label, make_fx(function, tracing_mode=mode)(*copies), tensors
             except Exception as error:  # the operator has no fake or symbolic kernel, or reads data
-                tally.add(f"not traced, {name}", f"{label}: {str(error).splitlines()[0][:80] if str(error) else type(error).__name__}")
+                tally.add(
+                    f"not traced, {name}", f"{label}: {str(error).splitlines()[0][:80] if str(error) else type(error).__name__}"
+                )
+
+
+def _samples(op: Any, dtype: torch.dtype, count: int, tally: Tally) -> list[Any]:
+    with_gradients = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
+    try:
+        return list(itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=with_gradients), count))
+    except Exception as error:  # a sample that needs a missing package or device
+        tally.add("no sample", f"{op.full_name}: {str(error)[:80]}")
+        return []
+
+
+# ---- other sizes
+
+
+def resized(graph_module: torch.fx.GraphModule, tensors: Sequence[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
+    """Tensors of up to two other sizes that satisfy the guards of a symbolic trace."""
+    values = [node.meta.get("val") for node in graph_module.graph.find_nodes(op="placeholder")]
+    sizes = [size for value in values if isinstance(value, torch.Tensor) for size in (*value.shape, *value.stride())]
+    env = next((size.node.shape_env for size in sizes if isinstance(size, torch.SymInt)), None)
+    if env is None or len(values) != len(tensors):
+        return
+    hints = {symbol: int(hint) for symbol, hint in env.backed_var_to_val.items()}
+    found = 0
+    for change in (lambda n: n + 1, lambda n: 2 * n, lambda n: n + 2, lambda n: 3 * n, lambda n: n + 4):
+        changed = {symbol: change(hint) for symbol, hint in hints.items()}
+
+        def number(size: Any, changed: dict[Any, int] = changed) -> int:
+            return int(size.node.expr.subs(changed)) if isinstance(size, torch.SymInt) else size
+
+        if changed == hints or not all(guard.expr.subs(changed) == True for guard in env.guards):  # noqa: E712
+            continue
+        yield [_stretched(tensor, value, number) for tensor, value in zip(tensors, values, strict=True)]
+        found += 1
+        if found == 2:
+            return
+
+
+def _stretched(tensor: torch.Tensor, value: torch.Tensor, number: Callable[[Any], int]) -> torch.Tensor:
+    """The tensor's elements, repeated to the value's sizes. Indices stay valid."""
+    sizes, strides = [number(size) for size in value.shape], [number(size) for size in value.stride()]
+    result = torch.empty_strided(sizes, strides, dtype=tensor.dtype)
+    if result.numel() and tensor.numel():
+        flat = tensor.detach().flatten()
+        result.copy_(flat[torch.arange(result.numel()) % flat.numel()].view(sizes))
+    else:
+        result.zero_()
+    return result
 
 
 # ---- execution
@@ -214,6 +265,8 @@ def _check_graphs(program: Program, graphs: dict[str, Any], tally: Tally) -> Non
         for opaque in row.get("opaque", ()):
             is_wrong = opaque["why"].startswith("an op that neither")
             tally.add(f"{'WRONG: ' if is_wrong else ''}opaque: {opaque['why']}", f"{graphs[file][0]}: {opaque['what']}")
+    for file, row in zip(graphs, program.run("mem", *files), strict=True):
+        _check_peak(row, *graphs[file], tally)
     for number, passes in enumerate(PIPELINES):
         out = program.folder / f"out{number}"
         out.mkdir()
@@ -233,24 +286,53 @@ def _check_graphs(program: Program, graphs: dict[str, Any], tally: Tally) -> Non
             _check_result(out / file, label, *graphs[file][1:], tally)
 
 
+def _check_peak(row: dict, label: str, graph_module: torch.fx.GraphModule, tensors: list[torch.Tensor], tally: Tally) -> None:
+    """Compares the peak that `mem` states with the live bytes of an execution."""
+    counted = Counted(graph_module)
+    try:
+        with torch.no_grad():
+            torch.manual_seed(0)
+            counted(*_copies(tensors))
+    except Exception as error:
+        return tally.add("peak not counted", f"{label}: {str(error)[:80]}")
+    (memory,) = row["graphs"]
+    stated = sum(device["ideal"]["peak_bytes"] for device in memory["devices"])
+    is_bound = memory["unknown_storages"] > 0 and stated <= counted.peak
+    kind = "equal" if stated == counted.peak else "a lower bound" if is_bound else "differs"
+    tally.add(f"peak: {kind}", f"{label}: {stated} for {counted.peak}" if kind == "differs" else "")
+
+
 def _check_result(
     path: pathlib.Path, label: str, graph_module: torch.fx.GraphModule, tensors: list[torch.Tensor], tally: Tally
 ) -> None:
     if "empty" in label.split("[")[0]:
         return tally.add("not executed: memory that nothing wrote", label)
     try:
-        before = observe(graph_module, tensors)
-        if observe(graph_module, tensors) != before:
-            return tally.add("not executed: differs from itself", label)
-    except Exception as error:  # for example, an operator without a CPU kernel
-        return tally.add("not executed", f"{label}: {str(error)[:80]}")
-    try:
-        after = observe(bridge.load(path), tensors)
+        loaded = bridge.load(path)
     except Exception as error:
-        return tally.add("WRONG: load or execution", f"{label}: {str(error)[:160]}")
-    tally.add("executed")
-    if before != after:
-        tally.add("WRONG: result", label)
+        return tally.add("WRONG: load", f"{label}: {str(error)[:160]}")
+    _compare("executed", label, graph_module, loaded, tensors, tally)
+    if " symbolic" in label:
+        for others in resized(graph_module, tensors):
+            _compare("executed at other sizes", label, graph_module, loaded, others, tally)
+
+
+def _compare(
+    kind: str, label: str, before: torch.fx.GraphModule, after: torch.fx.GraphModule, tensors: list[torch.Tensor], tally: Tally
+) -> None:
+    try:
+        expected = observe(before, tensors)
+        if observe(before, tensors) != expected:
+            return tally.add(f"not {kind}: differs from itself", label)
+    except Exception as error:  # for example, an operator without a CPU kernel
+        return tally.add(f"not {kind}", f"{label}: {str(error)[:80]}")
+    try:
+        found = observe(after, tensors)
+    except Exception as error:
+        return tally.add(f"WRONG: {kind}, error", f"{label}: {str(error)[:160]}")
+    tally.add(kind)
+    if found != expected:
+        tally.add(f"WRONG: {kind}", label)
 
 
 def main() -> int:

@@ -4,10 +4,12 @@
     scripts/peers/training_loops.py [--fxopt PROGRAM] [--steps N] [NAME...]
 
 The models are small but complete: GPT-2, ResNet-18, T5 from transformers and torchvision, and a
-perceptron. All but ResNet-18 have dropout. In rows called "dynamic" the batch size changes from
+perceptron; and those of unusual_models.py, which write state while they train. The latter run only
+with `backend="fxopt"`, with five lists of passes, and are compared with `backend="aot_eager"`. All
+but ResNet-18 have dropout. In rows called "dynamic" the batch size changes from
 step to step, and the model is compiled for any. Each loop starts with the same weights and the same
 generator; dropout draws from it, step after step, inputs do not. Each loop is compared bit by bit
-with the loop over default_partition: the loss of every step, and at the end parameters, buffers
+with the loop over default_partition, or over aot_eager: the loss of every step, and at the end parameters, buffers
 (batch norm's running statistics), AdamW's state, and the generator's state. "graphs" is the number
 of joint graphs that were cut. Both halves are run by eager operators on the CPU.
 
@@ -30,12 +32,12 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import fxopt  # noqa: E402
 import torch  # noqa: E402
-import torchvision  # noqa: E402
-import transformers  # noqa: E402
 from functorch.compile import make_boxed_func  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition  # noqa: E402
+
+import unusual_models  # noqa: E402
 
 STEPS, BATCH, LENGTH, WORDS, CLASSES = 20, 4, 16, 97, 10
 Partition = Callable[..., tuple[torch.fx.GraphModule, torch.fx.GraphModule]]
@@ -47,6 +49,8 @@ Partition = Callable[..., tuple[torch.fx.GraphModule, torch.fx.GraphModule]]
 class Gpt2(nn.Module):
     def __init__(self) -> None:
         super().__init__()
+        import transformers
+
         config = transformers.GPT2Config(
             vocab_size=WORDS, n_positions=LENGTH, n_embd=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=0
         )
@@ -64,6 +68,8 @@ class Gpt2(nn.Module):
 class Resnet18(nn.Module):
     def __init__(self) -> None:
         super().__init__()
+        import torchvision
+
         self.inner = torchvision.models.resnet18(num_classes=CLASSES)
 
     def forward(self, images: Tensor, classes: Tensor) -> Tensor:
@@ -80,6 +86,8 @@ class T5(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
+        import transformers
+
         config = transformers.T5Config(
             vocab_size=WORDS, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, decoder_start_token_id=0
         )
@@ -110,7 +118,7 @@ class Perceptron(nn.Module):
         return x, torch.randint(CLASSES, (size,), generator=generator)
 
 
-KINDS = (Gpt2, Resnet18, T5, Perceptron)
+KINDS = (Gpt2, Resnet18, T5, Perceptron, *unusual_models.KINDS)
 
 
 # ---- ways to compile them
@@ -135,16 +143,28 @@ OPTIONS: dict[str, dict[str, str]] = {
     "backend cse,dce mode=min-cut": {"passes": "cse,dce", "cut": "mode=min-cut"},
 }
 WAYS = (*PARTITIONERS, *OPTIONS)
+EAGER = "aot_eager"
+# The lists of passes for unusual models.
+OPTIONS_OF_UNUSUAL: dict[str, dict[str, str]] = {
+    "backend": {},
+    "backend cse,dce": {"passes": "canonicalize,cse,dce"},
+    "backend mode=min-cut": {"passes": "cse,dce", "cut": "mode=min-cut"},
+    "backend sac{policy=full}": {"passes": "canonicalize,cse,sac{policy=full}"},
+    "backend sac{policy=per-op},bucket": {"passes": "sac{policy=per-op},bucket,dce"},
+}
 
 
 def compiled(model: nn.Module, way: str, *, dynamic: bool) -> Callable[..., Tensor]:
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
+    torch._dynamo.config.allow_rnn = True
     told = {"fullgraph": True, "dynamic": dynamic}
-    if way in OPTIONS:
+    if way == EAGER:
+        return torch.compile(model, backend="aot_eager", **told)
+    if (options := OPTIONS.get(way, OPTIONS_OF_UNUSUAL.get(way))) is not None:
         if "fxopt" not in torch._dynamo.list_backends(None):  # the package is not installed
             torch._dynamo.register_backend(fxopt.backend, name="fxopt")
-        return torch.compile(model, backend="fxopt", options=OPTIONS[way], **told)
+        return torch.compile(model, backend="fxopt", options=options, **told)
     return torch.compile(model, backend=by(PARTITIONERS[way]()), **told)
 
 
@@ -202,9 +222,11 @@ def main() -> int:
             batch = "dynamic" if dynamic else "static"
             if options.names and not any(name.lower() in f"{kind.__name__} {batch}".lower() for name in options.names):
                 continue
-            expected = run(kind, REFERENCE, options.steps, dynamic=dynamic)
-            for way in WAYS:
-                loop = expected if way == REFERENCE else run(kind, way, options.steps, dynamic=dynamic)
+            is_unusual = kind in unusual_models.KINDS
+            reference = EAGER if is_unusual else REFERENCE
+            expected = run(kind, reference, options.steps, dynamic=dynamic)
+            for way in (EAGER, *OPTIONS_OF_UNUSUAL) if is_unusual else WAYS:
+                loop = expected if way == reference else run(kind, way, options.steps, dynamic=dynamic)
                 difference = loop.difference(expected)
                 result = f"DIFFERS, {difference}" if difference else f"{len(loop.losses)} and {len(loop.state)} equal"
                 losses = f"{loop.losses[0]:.6f}, {loop.losses[-1]:.6f}"
