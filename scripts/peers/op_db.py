@@ -292,14 +292,16 @@ def _check_peak(row: dict, label: str, graph_module: torch.fx.GraphModule, tenso
     try:
         with torch.no_grad():
             torch.manual_seed(0)
-            counted(*_copies(tensors))
+            counted(*(tensor.detach().clone() for tensor in tensors))  # as they were traced
     except Exception as error:
         return tally.add("peak not counted", f"{label}: {str(error)[:80]}")
     (memory,) = row["graphs"]
     stated = sum(device["ideal"]["peak_bytes"] for device in memory["devices"])
     is_bound = memory["unknown_storages"] > 0 and stated <= counted.peak
     kind = "equal" if stated == counted.peak else "a lower bound" if is_bound else "differs"
-    tally.add(f"peak: {kind}", f"{label}: {stated} for {counted.peak}" if kind == "differs" else "")
+    if kind == "differs":
+        kind += f" ({label.split('[')[0]})"
+    tally.add(f"peak: {kind}", f"{label}: {stated} for {counted.peak}" if kind.startswith("differs") else "")
 
 
 def _check_result(

@@ -171,7 +171,7 @@ PLANTED: tuple[Planted, ...] = (
     _cut("join-inputs", "join: a saved value is no input", JOIN, "if («!given_[i].is_valid()») joint_.move(second_.placeholders[i]);", "true"),
     _cut("join-saved", "join: a saved value is no output", JOIN, "return «Step::is_saved(forward_, output) || (first_.is_taken[output] && Step::is_for_later_run(forward_, output))»;", "false"),
     _cut("min-cut-repeats", "min-cut: a call that draws or writes is not recomputed", MIN_CUT, "return «why_unrepeatable(graph_, node, effects_).empty()» &&", "true", "partition{mode=min-cut}"),
-    _cut("min-cut-decides", "min-cut: a value that the cut saves is not recomputed", MIN_CUT, "{Tag::kNone, «cut->is_after[node]», TagRule::kCut}", "true", "partition{mode=min-cut}"),
+    _cut("min-cut-decides", "min-cut: a value that the cut saves is not recomputed", MIN_CUT, "{Tag::kNone, «cut.is_after.get(node)», TagRule::kCut}", "true", "partition{mode=min-cut}"),
     _cut("min-cut-of-torch-repeats", "min-cut as PyTorch's: the result of a call that draws or writes is saved", TORCH, "if («reason.empty()») return;", "true", "partition{mode=min-cut,compat=torch}"),
     _cut("network-forbids", "min-cut: a value that must not be recomputed is not", NETWORK, "{ add(source_, in(value), «Arc::kNoLimit»); }", "0", "partition{mode=min-cut}"),
     _cut("network-cut", "min-cut: a value on the cut is saved, not recomputed", "passes/partition/save_network.cpp", "cut.is_after[node] = «found->is_sink_side[in(node)]»;", "found->is_sink_side[out(node)]", "partition{mode=min-cut}"),
