@@ -122,7 +122,9 @@ writes=tensors;aliases=tensors,-: c10d.(allreduce_|broadcast_)
 writes=tensors: c10d.(allreduce_coalesced_|recv_|recv_any_source_|reduce_)
 writes=output_tensors: c10d.gather_
 writes=output_lists: c10d.allgather_coalesced_
-writes=weight_arr;aliases=weight_arr: aten._cudnn_rnn_flatten_weight
+writes=weight_arr;aliases=weight_arr: aten._cudnn_rnn_flatten_weight.default
+writes=weight_arr: aten._cudnn_rnn_flatten_weight.out
+writes=running_mean,running_var: aten.miopen_batch_norm.out
 writes=outputs: c10d.\w+_tensor_coalesced_
 writes=output: c10d.alltoall_base_
 writes=tensor;aliases=tensor: _c10d_functional.irecv
@@ -130,10 +132,9 @@ writes=self;aliases=self: c10d_functional.irecv
 writes=tensors;aliases=tensors: _?c10d_functional.batch_p2p_ops
 shared=tensors: aten.(einsum|flatten_dense_tensors|_to_cpu) aten.dequantize.tensors
 shared=self: aten.(_(add|remove)_batch_dim|_nested_get_(lengths|offsets|m(ax|in)_seqlen)|_nested_tensor_(size|strides|storage_offsets))
-  quantized.dropout aten.(to_sparse.default|_foobar|_test_parallel_materialize)
+  quantized.dropout aten.(_foobar|_test_parallel_materialize)
 shared=grad: aten.to_(dense|mkldnn)_backward
-writes=source;aliases=source: aten.set.source_Tensor
-writes=source: aten.set.source_Tensor_out
+writes=dst: aten._copy_from(_and_resize)?(.out)?
 shared=values: aten._test_optional_\w+
 shared=dummy: aten._test_ambiguous_defaults
 writes=weight;aliases=weight: aten._saturate_weight_to_fp16
@@ -223,12 +224,23 @@ data dequantize to_dense _reshape_from_tensor (un)?flatten_dense_tensors _satura
 fbgemm_linear_fp16_weight(_fp32_activation)? _(add|remove)_batch_dim _nested_get_(lengths|offsets|m(ax|in)_seqlen)
 _nested_tensor_(size|strides|storage_offsets) from_file _cufft_.* get_gradients _propagate_xla_data set_data shallow_copy_data_ _resize_output_ resize_as_sparse_
 sparse_resize_(and_clear_)? _mkldnn_transpose_ quantized_(lstm|gru) _test_(optional_.*|ambiguous_defaults|parallel_materialize) _validate_.*
-_foobar to_(dense|mkldnn)_backward aten.to_sparse.default aten.set.source_Tensor(_out)?
+_foobar to_(dense|mkldnn)_backward aten.from_file.out aten._cudnn_rnn_flatten_weight.out aten.miopen_batch_norm.out aten._copy_from(_and_resize)?.out
 quantized.(relu6|leaky_relu|dropout) debugprims.load_tensor debug_mode_ops.annotate onednn.q(conv2d|linear)_pointwise""".split()))
-# Namespaces of PyTorch outside of aten and of LIBRARIES. Their schemas state all effects, except
-# those of the operators in KEPT.
-EXACT = """quantized _quantized quantization quantized_decomposed onednn mkldnn mkldnn_prepacked mkl sparse onnx onnx_symbolic
-flex_gemm flex_lib _native _native_aot _test _inductor_test export""".split()
+# Namespaces of PyTorch outside of aten and of LIBRARIES.
+EXACT = """quantized _quantized quantization quantized_decomposed onednn mkldnn mkldnn_prepacked mkl sparse onnx flex_gemm flex_lib
+_native _native_aot _test""".split()
+# Operators whose schemas do not state all effects, and which therefore stay opaque. Their results
+# hold arguments by reference (sparse, dual, packed and per-channel quantized tensors), they read or
+# change the identity, the version, the layout or the autograd state of a tensor, or they run code
+# that the schema does not show. All operators on packed objects belong to them.
+HIDES = re.compile("|".join(r"""aten._backward aten._test_string_default aten.sparse_\w+_tensor aten._sparse_\w+_tensor_unsafe
+aten._sparse_coo_tensor_with_dims_and_tensors aten._?to_sparse\w* aten.sparse_mask aten._sparse_mask_projection
+aten.(_embedding_bag|embedding|_gather)_sparse_backward aten.set aten.requires_grad_ aten.retains?_grad aten._fw_primal
+aten._(make|unpack)_dual aten.is_(set_to|leaf|inference|pinned|contiguous|coalesced|conj|neg) aten._is_zerotensor
+aten._version aten.output_nr aten._debug_has_internal_overlap aten.quantize_per_channel aten.empty_quantized
+aten._(make|empty)_per_channel_\w+ aten.q_per_channel_(scales|zero_points) aten._coalesced_ aten._nested_\w+ aten._mkldnn_reshape
+aten._transform_bias_rescale_qkv \w+\.\w*prepack\w* \w+\.\w*unpack\w* \w+\._wrapped_quantized_linear_prepacked mkldnn.data_ptr
+_native._foreach_mm_native_1 flex_gemm.autograd_not_implemented _inductor_test.realize export.\w+ onnx_symbolic.\w+""".split()))
 # Out-variants that the framework generates are rare in graphs. They are kept for these ops and the
 # partitioner's sets.
 KEEPS_GENERATED_OUT = re.compile("|".join(r"""(native_|_native_|cudnn_)?(batch|layer|group)_norm.* _?(log_)?softmax.* embedding.*
@@ -318,14 +330,12 @@ def is_wanted(namespace, packet, op, dispatched, sets):
 
 def is_exact(target, op, dispatched):
     """Returns whether PyTorch registers a kernel for the operator, and its schema states all its
-    effects. Operators that torchgen derives are not listed: their tag shows the same."""
+    effects."""
     namespace, packet, overload = target.split(".")
     name = f"{namespace}::{packet}" + ("" if overload == "default" else "." + overload)
-    if namespace not in (*EXACT, "aten") or name not in dispatched or "generated" in tag_names(op):
+    if namespace not in (*EXACT, "aten") or name not in dispatched or HIDES.fullmatch(f"{namespace}.{packet}"):
         return False
-    is_told = bool(op._schema.returns) or op._schema.is_mutable
-    hides_effects = ("aten._backward.default", "aten._test_string_default.default", "_inductor_test.realize.default")
-    return is_told and target not in hides_effects
+    return (bool(op._schema.returns) or op._schema.is_mutable) and "__torch__" not in str(op._schema)
 
 
 def listed(targets):

@@ -935,8 +935,8 @@ def _op_schema(name: str, operator: torch._ops.OpOverload) -> Json:
         effect = None  # this version of torch records no effects for it
     if effect is not None:
         schema["effectful"] = True
-    elif torch.Tag.generated in operator.tags or name in _listed_operators("exact_ops.txt"):
-        schema["pure"] = True  # torchgen derives the former from an operator with exact annotations
+    elif name in _listed_operators("exact_ops.txt"):
+        schema["pure"] = True
     return schema
 
 

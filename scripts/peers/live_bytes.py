@@ -8,8 +8,8 @@ from torch.utils._pytree import tree_leaves
 
 
 class Counted:
-    """A graph as a function of its inputs that records the peak of live bytes: inputs throughout,
-    outputs to the end, other values to their last user."""
+    """A graph as a function of its inputs that records the peak of live bytes: inputs and constants
+    throughout, outputs to the end, other values to their last user."""
 
     def __init__(self, graph_module: GraphModule) -> None:
         self.interpreter = Interpreter(graph_module, garbage_collect_values=False)
@@ -25,6 +25,9 @@ class Counted:
             if source.op == "call_function":
                 dying.setdefault(node, []).append(source)
         self.interpreter.args_iter = iter(inputs)
+        for node in self.nodes:
+            if node.op == "get_attr":
+                env[node] = self.interpreter.run_node(node)
         for node in self.nodes:
             env[node] = self.interpreter.run_node(node)
             live = [
