@@ -4,6 +4,7 @@ partitioner."""
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import pathlib
 import shlex
 import subprocess
@@ -167,10 +168,11 @@ class PartitionTest(unittest.TestCase):
                 )
 
     def test_whole_models_are_trained_as_with_pytorchs_partitioner(self) -> None:
-        try:
-            import training_loops as loops
-        except ImportError as error:
-            self.skipTest(f"a model is missing: {error}")
+        missing = [name for name in ("torchvision", "transformers") if importlib.util.find_spec(name) is None]
+        if missing:
+            self.skipTest(f"a model is missing: {', '.join(missing)}")
+        import training_loops as loops
+
         for kind in (loops.Gpt2, loops.Resnet18, loops.T5):
             expected = loops.run(kind, loops.REFERENCE, STEPS, dynamic=False)
             for way in ("partition_fn sac{policy=full}", "backend cse,dce mode=min-cut"):
