@@ -15,7 +15,7 @@ from setting import SCRIPTS, imports_torch, need_program
 with imports_torch():
     import torch
     import triton
-    from fxopt import bridge
+    from fxopt import bridge, triton_kernels
     from small_graphs import Case
     from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
     from torch.fx.experimental.proxy_tensor import make_fx
@@ -48,6 +48,19 @@ def scaling(by):
         tl.store(o + i, tl.load(x + i, mask=i < n) * by, mask=i < n)
 
     return scale
+
+
+def with_default(size):
+    @triton.jit
+    def add(x, o, n, B: tl.constexpr = size):
+        i = tl.program_id(0) * B + tl.arange(0, B)
+        tl.store(o + i, tl.load(x + i, mask=i < n), mask=i < n)
+
+    return add
+
+
+def tuned_again(**options):
+    return triton.autotune(configs=[triton.Config({"B": 32})], key=["n"], **options)(with_default(8))
 
 
 def trace(*kernels, **constants):
@@ -161,14 +174,40 @@ class Triton(Case):
         self.assertNotEqual(numbers[0], numbers[1])
         self.assertEqual(numbers[1], numbers[2])  # the same kernel twice
 
-    def test_a_constant_that_no_text_stands_for_is_refused(self):
-        self.write("times", "* 2")
+    def test_defaults_and_what_tuning_resets_are_parts_of_a_kernel(self):
+        self.save(with_default(32), with_default(64), tuned_again(), tuned_again(reset_to_zero=["o"]), tuned_again())
+        numbers = [call.kwargs["kernel_idx"] for call in calls(bridge.load(self.file))]
+        self.assertNotEqual(numbers[0], numbers[1])
+        self.assertNotEqual(numbers[2], numbers[3])
+
+    def test_options_of_a_launch_are_found_in_another_process(self):
+        self.write()
         import shop
 
-        graph_module = trace(shop.times, B=32, D=tl.float16)
-        kernel_side_table.get_constant_args(calls(graph_module)[0].kwargs["constant_args_idx"])["D"] = object()
-        with self.assertRaisesRegex(bridge.ExportError, "the constant 'D' of a Triton kernel is a object"):
-            bridge.save(graph_module, self.file)
+        self.save(shop.plus, B=64, D=tl.float16, num_warps=8)
+        self.assertEqual(self.load_elsewhere().stdout.split("\n")[0], "plus")
+
+    def test_a_comment_above_a_kernel_changes_nothing(self):
+        self.write()
+        import shop
+
+        self.save(shop.plus, B=64, D=tl.float16)
+        (self.folder / "shop.py").write_text("# more\n" + (self.folder / "shop.py").read_text())
+        self.assertEqual(self.load_elsewhere().stdout.split("\n")[0], "plus")
+
+    def test_what_no_text_stands_for_is_loaded_by_this_process_alone(self):
+        (self.folder / "sizes.py").write_text("from triton.language import constexpr\nBY = constexpr(2)\n")
+        self.write("times", "* sizes.BY")
+        (self.folder / "shop.py").write_text("import sizes\n" + (self.folder / "shop.py").read_text())
+        import shop
+
+        graph_module = self.save(shop.times, B=32, D=tl.float16)
+        self.assertEqual(described(bridge.load(self.file)), described(graph_module))
+        self.assertIn("it reads the module sizes", self.load_elsewhere().stderr)
+        number = kernel_side_table.add_constant_args({"D": object()})
+        text = triton_kernels.text_of("constant_args_idx", number)
+        self.assertIn("D is a object", text)
+        self.assertEqual(triton_kernels.number_of("constant_args_idx", text), number)
 
 
 if __name__ == "__main__":
