@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/saturate.h"
 #include "ir/memory/memory.h"
 #include "ir/step/compose.h"
 #include "ir/step/marks.h"
@@ -77,8 +78,8 @@ void cut(Module& module, GraphId joint, const SplitPlan& plan, bool orders_backw
   order_backward(graph, context.facts.of(graph), compat != Compat::kTorch, result);
 }
 
-Result<int64_t> peak_after(const Graph& graph, bool is_cut, const PassContext& context,
-                           const std::function<Result<PassResult>(Graph&, PassContext&)>& change) {
+Result<std::optional<int64_t>> peak_after(const Graph& graph, bool is_cut, const PassContext& context,
+                                          const std::function<Result<PassResult>(Graph&, PassContext&)>& change) {
   const std::unique_ptr<Module> copy = graph.module().clone();
   PassContext trial(*copy);
   trial.measure = context.measure;
@@ -100,7 +101,13 @@ Result<int64_t> peak_after(const Graph& graph, bool is_cut, const PassContext& c
   }
   ModuleFacts facts(*copy);
   Facts& known = facts.of(copy->graph(whole));
-  return analyze_memory(copy->graph(whole), known.storages(), context.measure.memory, &known.phases()).peak_bytes();
+  MemoryOptions options = context.measure.memory;
+  options.symbols = sizes_of_symbols(*copy, options.symbols);
+  const MemoryReport report = analyze_memory(copy->graph(whole), known.storages(), options, &known.phases());
+  if (report.unknown_buffers > 0) return std::optional<int64_t>();
+  int64_t sum = 0;
+  for (const DevicePeak& device : report.devices) sum = saturating_add(sum, device.bytes);
+  return std::optional<int64_t>(sum);
 }
 
 }  // namespace fxopt

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "core/result.h"
@@ -35,11 +36,12 @@ Result<PassResult> carry_out(Graph& graph, Choice choice, Compat compat, PassCon
 void cut(Module& module, GraphId joint, const SplitPlan& plan, bool orders_backward, Compat compat,
          PassContext& context, PassResult& result);
 
-// Returns the ideal peak, in bytes, of the step after a change of the joint graph. The graph itself
-// stays unchanged: `change` gets a copy. `is_cut`: whether the copy is cut, with compat=fxopt.
-// Errors: those of `change` and of plan_split(). O(size of the module), plus `change` and
+// Returns the ideal peak, in bytes, of the step after a change of the joint graph: the sum over all
+// devices. Symbols have the values of sizes_of_symbols(). Returns nothing if a size is still unknown.
+// The graph itself stays unchanged: `change` gets a copy. `is_cut`: whether the copy is cut, with
+// compat=fxopt. Errors: those of `change` and of plan_split(). O(size of the module), plus `change` and
 // analyze_memory().
-Result<int64_t> peak_after(const Graph& graph, bool is_cut, const PassContext& context,
-                           const std::function<Result<PassResult>(Graph&, PassContext&)>& change);
+Result<std::optional<int64_t>> peak_after(const Graph& graph, bool is_cut, const PassContext& context,
+                                          const std::function<Result<PassResult>(Graph&, PassContext&)>& change);
 
 }  // namespace fxopt

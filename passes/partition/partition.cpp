@@ -242,6 +242,14 @@ void write_marks(Graph& graph, Facts& facts, const std::vector<NodeId>& saved, P
   }
 }
 
+void warn_of_unknown_sizes(const Graph& graph, int64_t count, PassResult& result) {
+  if (count == 0) return;
+  result.warn(graph, "unknown-sizes",
+              std::to_string(count) + " storages have unknown sizes. The cut assumes " + std::to_string(kAssumedSize) +
+                  " for each symbol without a value, within the range of the symbol, and " +
+                  std::to_string(kAssumedSize) + " B for other storages: set symbols with --symbol");
+}
+
 // Recomputes the values that the choice does not save. Adds notes on the choice.
 Result<PassResult> carry_out_cut(Graph& graph, Choice choice, Compat compat, PassContext& context) {
   const std::optional<int64_t> cost = choice.cost;
@@ -250,13 +258,7 @@ Result<PassResult> carry_out_cut(Graph& graph, Choice choice, Compat compat, Pas
   Result<PassResult> result = carry_out(graph, std::move(choice), compat, context);
   if (!result.ok()) return result;
   if (cost.has_value()) result->note("cut", *cost);
-  if (num_unknown > 0) {
-    result->warn(graph, "unknown-sizes",
-                 std::to_string(num_unknown) + " storages have unknown sizes. The cut assumes " +
-                     std::to_string(kAssumedSize) +
-                     " for each symbol without a value, within the range of the symbol, and " +
-                     std::to_string(kAssumedSize) + " B for other storages: set symbols with --symbol");
-  }
+  warn_of_unknown_sizes(graph, num_unknown, *result);
   return result;
 }
 
@@ -287,16 +289,19 @@ Result<PassResult> cut_at_lowest_peak(Graph& graph, const PartitionOptions& opti
         [&choice](Graph& copy, PassContext& trial) { return carry_out_cut(copy, choice, Compat::kFxopt, trial); });
   }
   if (may_be_as_torch(graph, context.facts.of(graph).phases())) {
-    ways.emplace_back([num_forward_outputs](Graph& copy, PassContext& trial) {
-      return cut_as_torch(copy, num_forward_outputs, false, trial);
+    const int64_t num_unknown = choices->front().num_unknown;
+    ways.emplace_back([num_forward_outputs, num_unknown](Graph& copy, PassContext& trial) {
+      Result<PassResult> made = cut_as_torch(copy, num_forward_outputs, false, trial);
+      if (made.ok()) warn_of_unknown_sizes(copy, num_unknown, *made);
+      return made;
     });
   }
   size_t best = 0;
   std::optional<int64_t> least;
   for (size_t i = 0; i < ways.size() && ways.size() > 1; ++i) {
-    const Result<int64_t> peak = peak_after(graph, options.cut, context, ways[i]);
-    if (!peak.ok() || (least.has_value() && *least <= *peak)) continue;
-    least = *peak;
+    const Result<std::optional<int64_t>> peak = peak_after(graph, options.cut, context, ways[i]);
+    if (!peak.ok() || !peak->has_value() || (least.has_value() && *least <= **peak)) continue;
+    least = **peak;
     best = i;
   }
   Result<PassResult> made = ways[best](graph, context);
