@@ -97,7 +97,11 @@ class Explainer {
     facts.device = graph_.module().text(buffer.device);
     facts.first = name_at(life.first);
     facts.last = name_at(life.last);
-    facts.at_peak = life.first <= peak_place_ && peak_place_ <= life.last;
+    const auto is_at_peak = [&](const Lifetime& stay) {
+      return stay.buffer == id && stay.first <= peak_place_ && peak_place_ <= stay.last;
+    };
+    facts.at_peak = report_.is_resized(id) ? std::any_of(report_.stays.begin(), report_.stays.end(), is_at_peak)
+                                           : is_at_peak(life);
     for (const NodeId each : readers) {
       facts.readers.emplace_back(graph_.name_of(each));
       if (graph_.position(each) > peak_place_) ++facts.readers_behind_peak;

@@ -149,7 +149,6 @@ SizeSource size_source(const Graph& graph, const StorageMap& storages, BufferId 
   }
   if (buffer.carried.is_valid()) source.bytes = graph.module().storage(buffer.carried).bytes;
   if (first != nullptr) source.tensor = *first;
-  if (first != nullptr && is_tangent(graph, buffer.producer)) source.tensor->offset = Dim();
   std::optional<Room> room;
   const bool is_made = buffer.source == BufferSource::kNode && first != nullptr;
   if (is_made && graph.op(buffer.producer).holds != Holds::kItself)
@@ -166,6 +165,13 @@ SizeSource size_source(const Graph& graph, const StorageMap& storages, BufferId 
   } else if (buffer.source != BufferSource::kNode) {  // an attribute may be a subgraph, a call may make anything
     source.kind = SizeKind::kNothing;
   }
+  return source;
+}
+
+SizeSource counted_size(const Graph& graph, const StorageMap& storages, BufferId id) {
+  SizeSource source = size_source(graph, storages, id);
+  const bool is_own = source.kind == SizeKind::kTensor && is_tangent(graph, storages.buffer(id).producer);
+  if (is_own) source.tensor->offset = Dim();
   return source;
 }
 

@@ -54,10 +54,12 @@ struct SizeSource {
 //   (Op::clones_storage). The clone has as many bytes as the argument's storage. Fake kernels
 //   record only the bytes that the strides reach.
 // - A kernel leaves room (see room.h).
-// A tangent is passed in memory of its own, in its own strides. So its offset does not count, even
-// if it was traced as a view.
 // Valid until the graph changes. O(rank).
 SizeSource size_source(const Graph& graph, const StorageMap& storages, BufferId id);
+
+// Like size_source(), but for the bytes that exist at run time. Autograd passes a tangent in memory
+// of its own, in the traced strides. So the offset of a tangent does not count.
+SizeSource counted_size(const Graph& graph, const StorageMap& storages, BufferId id);
 
 // Returns the bytes of a source of any kind except kLike. Returns nothing in the same cases as
 // storage_bytes(). O(size of the expressions of the source).

@@ -57,7 +57,8 @@ class Analyzer {
         is_read_(storages.num_buffers(), false),
         last_reader_is_backward_(storages.num_buffers(), false),
         is_saved_(storages.num_buffers(), false),
-        is_filled_(storages.num_buffers(), false) {
+        is_filled_(storages.num_buffers(), false),
+        first_read_(storages.num_buffers(), Lifetime::kNever) {
     if (!options.derive_classes) return;
     if (phases == nullptr) own_phases_ = resolve_phases(graph, storages);
     phases_ = phases == nullptr ? &*own_phases_ : phases;
@@ -79,8 +80,8 @@ class Analyzer {
     for (size_t i = 0; i < lifetimes_.size(); ++i) finish(BufferId(i));
     find_trained();
     split_stays();
-    find_peaks();
     report_.lifetimes = std::move(lifetimes_);
+    find_peaks();
     return std::move(report_);
   }
 
@@ -95,10 +96,7 @@ class Analyzer {
     const std::optional<int64_t> bytes = bytes_of(id);
     life.known = bytes.has_value();
     life.bytes = bytes.value_or(0);
-    if (!life.known) {
-      ++report_.unknown_buffers;
-      report_.unknown_nodes.push_back(buffer.producer);
-    }
+    if (!life.known) add_unknown(buffer.producer);
   }
 
   // True for an input after the first call: it is live from its place on.
@@ -152,8 +150,12 @@ class Analyzer {
       const NodeId tensor = args[0].as_node();
       if (!tensor.is_valid()) continue;
       std::optional<int64_t> bytes = args[1].as_int();
+      if (args[1].is_given() && args[1].given()->is(ArgKind::kExpr)) {
+        bytes = graph_.module().exprs.evaluate(args[1].given()->as_expr(), values_);
+      }
       const Value size = args[1].as_node().is_valid() ? graph_.value(args[1].as_node()) : Value();
       if (size.kind == ValueKind::kSymbolic) bytes = graph_.module().exprs.evaluate(ExprId(size.first), values_);
+      if (bytes.has_value() && *bytes < 0) bytes.reset();
       for (const BufferId id : storages_.buffers(tensor)) {
         if (id.is_valid()) resizes.push_back({id, graph_.position(node), bytes});
       }
@@ -176,30 +178,40 @@ class Analyzer {
 
   void split_stays(std::span<const Resize> resizes) {
     const BufferId id = resizes.front().buffer;
-    const Lifetime whole = lifetimes_[id.index()];
+    const Lifetime& whole = lifetimes_[id.index()];
     report_.resized.push_back(id);
-    std::vector<Lifetime> stays;
+    const bool is_made = storages_.buffer(id).source == BufferSource::kNode;
+    const bool is_read_before = first_read_[id.index()] < resizes.front().place;
+    bool is_there = is_made || is_read_before || resizes.front().bytes == 0;
+    if (!whole.known && !is_there) forget_unknown(id);
     Lifetime stay = whole;
-    bool is_there = storages_.buffer(id).source == BufferSource::kNode || resizes.front().bytes == 0;
     const auto close = [&](uint32_t last) {
       if (!is_there) return;
       stay.last = last;
       stay.released = std::min(stay.released, last);
-      stays.push_back(stay);
+      report_.stays.push_back(stay);
     };
     for (const Resize& resize : resizes) {
       close(resize.place);
       is_there = resize.bytes != 0;
       stay.first = resize.place;
       stay.released = whole.released;
-      if (resize.bytes.has_value()) stay.bytes = *resize.bytes;
+      stay.known = resize.bytes.has_value();
+      stay.bytes = resize.bytes.value_or(0);
+      if (!stay.known) add_unknown(storages_.buffer(id).producer);
     }
     close(whole.last);
-    lifetimes_[id.index()].bytes = 0;
-    if (!stays.empty()) {
-      lifetimes_[id.index()] = stays.front();
-      lifetimes_.insert(lifetimes_.end(), stays.begin() + 1, stays.end());
-    }
+  }
+
+  void add_unknown(NodeId node) {
+    ++report_.unknown_buffers;
+    report_.unknown_nodes.push_back(node);
+  }
+
+  // The traced size of the storage never counts.
+  void forget_unknown(BufferId id) {
+    --report_.unknown_buffers;
+    std::erase(report_.unknown_nodes, storages_.buffer(id).producer);
   }
 
   void find_trained() {
@@ -214,7 +226,7 @@ class Analyzer {
   }
 
   std::optional<int64_t> bytes_of(BufferId id) const {
-    const SizeSource source = size_source(graph_, storages_, id);
+    const SizeSource source = counted_size(graph_, storages_, id);
     if (source.kind != SizeKind::kLike) return evaluate_size(graph_.module(), source, values_);
     const Lifetime& like = lifetimes_[source.like.index()];
     return like.known ? std::optional<int64_t>(like.bytes) : std::nullopt;
@@ -225,7 +237,10 @@ class Analyzer {
     const NodeId wait = graph_.op(node).has(Effect::kCollective) ? last_wait(graph_, node) : NodeId();
     const uint32_t held = wait.is_valid() ? std::max(place, graph_.position(wait)) : place;
     const bool backward = is_backward(node);
-    for (const BufferId id : storages_.reads(node)) read(id, place, held, backward);
+    for (const BufferId id : storages_.reads(node)) {
+      read(id, place, held, backward);
+      if (storages_.reads_data(node)) first_read_[id.index()] = std::min(first_read_[id.index()], place);
+    }
     for (const BufferId id : storages_.buffers(node)) {
       if (id.is_valid()) hold(id, place, held, backward);
     }
@@ -384,7 +399,8 @@ class Analyzer {
   // One walk over all devices, which may be many.
   void find_peaks() {
     std::vector<uint32_t> begins(graph_.num_nodes() + 2, 0);  // first change by place
-    for (const Lifetime& life : lifetimes_) {
+    const std::vector<Lifetime> stays = report_.all_stays();
+    for (const Lifetime& life : stays) {
       if (!is_on_device(life)) continue;
       ++begins[life.first + 1];
       ++begins[life.last + 2];
@@ -395,7 +411,7 @@ class Analyzer {
     const NodeId first = graph_.num_nodes() == 0 ? NodeId() : *graph_.nodes().begin();
     std::vector<Live> devices;
     std::unordered_map<StringId, uint32_t> numbers;
-    for (const Lifetime& life : lifetimes_) {
+    for (const Lifetime& life : stays) {
       if (!is_on_device(life)) continue;
       const Buffer& buffer = storages_.buffer(life.buffer);
       const uint32_t device = numbers.try_emplace(buffer.device, static_cast<uint32_t>(devices.size())).first->second;
@@ -403,8 +419,8 @@ class Analyzer {
         devices.emplace_back().node = first;
         report_.devices.push_back({buffer.device, 0, NodeId(), 0});
       }
-      const bool is_resized = std::binary_search(report_.resized.begin(), report_.resized.end(), life.buffer);
-      if (buffer.source != BufferSource::kNode && !is_resized) devices[device].inputs += life.bytes;
+      const bool is_late = life.first > 0 && report_.is_resized(life.buffer);
+      if (buffer.source != BufferSource::kNode && !is_late) devices[device].inputs += life.bytes;
       changes[next[life.first]++] = {device, life.bytes};
       changes[next[life.last + 1]++] = {device, -life.bytes};
     }
@@ -445,6 +461,7 @@ class Analyzer {
   MemoryReport report_;
   std::vector<Lifetime> lifetimes_;
   std::vector<bool> is_read_, last_reader_is_backward_, is_saved_, is_filled_, ends_;
+  std::vector<uint32_t> first_read_;  // place
   std::vector<BufferId> gradients_;
   bool gradients_sorted_ = false;
   std::optional<PhaseMap> own_phases_;
@@ -455,6 +472,18 @@ class Analyzer {
 };
 
 }  // namespace
+
+bool MemoryReport::is_resized(BufferId id) const { return std::binary_search(resized.begin(), resized.end(), id); }
+
+std::vector<Lifetime> MemoryReport::all_stays() const {
+  std::vector<Lifetime> all;
+  all.reserve(lifetimes.size() + stays.size());
+  for (const Lifetime& life : lifetimes) {
+    if (!is_resized(life.buffer)) all.push_back(life);
+  }
+  all.insert(all.end(), stays.begin(), stays.end());
+  return all;
+}
 
 std::string_view memory_class_name(MemoryClass value) {
   static constexpr std::string_view kNames[kNumMemoryClasses] = {

@@ -103,9 +103,11 @@ struct MemoryReport {
   bool roles_derived = false;       // see MemoryOptions::derive_classes
   // The number of sizes that could not be evaluated. If it is above 0, every peak is a lower bound.
   size_t unknown_buffers = 0;
-  // Lifetimes of all buffers, by BufferId. The further stays of resized storages follow.
+  // Lifetimes of all buffers, by BufferId. The lifetime of a storage that the graph resizes has the
+  // traced size, and covers all its stays.
   std::vector<Lifetime> lifetimes;
   std::vector<BufferId> resized;  // storages that the graph resizes, sorted
+  std::vector<Lifetime> stays;    // the stays of these storages, each with its own bytes
   std::vector<NodeId> unknown_nodes;
   // The parameters whose gradients the graph returns, sorted. If the graph returns gradients but
   // the parameter of every gradient is unknown, the list has all parameters.
@@ -113,6 +115,10 @@ struct MemoryReport {
   // Pairs of the storage of a returned gradient and the storage of the gradient's parameter,
   // sorted. The parameter's storage is invalid if the parameter is unknown.
   std::vector<std::pair<BufferId, BufferId>> gradients;
+
+  bool is_resized(BufferId id) const;  // O(log resized)
+  // Returns the lifetimes of storages that keep their size, then `stays`. O(buffers).
+  std::vector<Lifetime> all_stays() const;
 
   // Returns the largest peak of all devices, or 0 for a graph without tensors.
   int64_t peak_bytes() const { return devices.empty() ? 0 : devices.front().bytes; }

@@ -37,7 +37,7 @@ class Ranger {
 
  private:
   void measure(BufferId id) {
-    const SizeSource source = size_source(graph_, storages_, id);
+    const SizeSource source = counted_size(graph_, storages_, id);
     if (source.kind == SizeKind::kLike) {
       result_.sizes.push_back(ValueRange(result_.sizes[source.like.index()]));
       return;
@@ -139,6 +139,7 @@ SizeRanges size_ranges(const Graph& graph, const StorageMap& storages, const Mem
 
 std::optional<PeakRange> ideal_peak_range(const SizeRanges& ranges, const StorageMap& storages,
                                           const MemoryReport& memory, const MemoryTrace& trace) {
+  if (!memory.resized.empty()) return std::nullopt;  // the ranges are those of the traced sizes
   RangeSweep sweep(trace.schedule.size());
   for (const Lifetime& life : memory.lifetimes) {
     if (storages.buffer(life.buffer).device != trace.device) continue;

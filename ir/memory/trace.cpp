@@ -50,7 +50,7 @@ class Tracer {
   void sort_lifetimes() {
     starting_.resize(trace_.schedule.size());
     ending_.resize(trace_.schedule.size());
-    for (const Lifetime& life : memory_.lifetimes) {
+    for (const Lifetime& life : memory_.all_stays()) {
       const Buffer& buffer = storages_.buffer(life.buffer);
       if (buffer.device != trace_.device || life.bytes == 0) continue;
       const bool is_input = buffer.source != BufferSource::kNode;

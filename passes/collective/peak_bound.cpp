@@ -29,6 +29,7 @@ PeakBound::Growth PeakBound::measure(const Graph& graph, Facts& facts) const {
   const StorageMap& storages = facts.storages();
   MemoryReport report = analyze_memory(graph, storages, memory_, &facts.phases());
   Growth result;
+  const std::vector<Lifetime> stays = report.all_stays();
   result.lifetimes_ = std::move(report.lifetimes);
   const size_t count = graph.num_nodes();
   std::vector<bool> is_over(count, false);
@@ -48,7 +49,7 @@ PeakBound::Growth PeakBound::measure(const Graph& graph, Facts& facts) const {
     const int64_t limit = std::max(before, static_cast<int64_t>(most));
     if (device.bytes <= limit) continue;
     std::vector<int64_t> change(count + 1, 0);
-    for (const Lifetime& lifetime : result.lifetimes_) {
+    for (const Lifetime& lifetime : stays) {
       if (storages.buffer(lifetime.buffer).device != device.device || lifetime.first >= count) continue;
       change[lifetime.first] += lifetime.bytes;
       change[std::min<size_t>(lifetime.last, count - 1) + 1] -= lifetime.bytes;

@@ -52,7 +52,8 @@ TEST_CASE("memory: a resized storage is there from one size above 0 to the next 
                            "%z: f32[100] = aten.mul.Tensor(%y1, %full0)\n"
                            "%off = inductor.resize_storage_bytes_.default(%full0, 0)\nreturn %z\n}");
   const MemoryReport twice = analyze(*again);
-  CHECK(twice.lifetimes.size() == report.lifetimes.size() + 2);  // the result, and the second stay
+  CHECK(report.stays.size() == 2);
+  CHECK(twice.stays.size() == 3);
   CHECK(twice.peak_bytes() == 4 * 400);
   // Memory of the graph that is given up early, and an input that is there until its first size.
   const auto early = parse(R"(graph @main {
@@ -65,6 +66,23 @@ TEST_CASE("memory: a resized storage is there from one size above 0 to the next 
     return (%b, %a)
   })");
   CHECK(analyze(*early).peak_bytes() == 4000 + 400 + 4);
+  CHECK(analyze(*early).devices.front().input_bytes == 400);
+  // An input that is read before its first size is not empty before.
+  const auto grown = parse(R"(graph @main {
+    %x: f32[1000] = placeholder()
+    %s: f32[] = aten.sum.default(%x)
+    %on = inductor.resize_storage_bytes_.default(%x, 40)
+    return %s
+  })");
+  CHECK(analyze(*grown).peak_bytes() == 4000 + 4 + 40);
+  // A size that depends on a symbol: known by its hint, else a lower bound.
+  const auto sized = [](const std::string& symbol) {
+    return parse("symbol {name=\"s0\", " + symbol + "}\ngraph @main {\n%x: f32[100] = placeholder()\n" +
+                 "%on = inductor.resize_storage_bytes_.default(%x, sym(4*s0))\n" +
+                 "%s: f32[] = aten.sum.default(%x)\nreturn %s\n}");
+  };
+  CHECK(analyze(*sized("kind=backed, hint=1000")).peak_bytes() == 4000 + 4);
+  CHECK(analyze(*sized("kind=unbacked, min=2")).unknown_buffers == 1);
 }
 
 TEST_CASE("memory: the offset of a tangent does not count, that of another input does", "[memory]") {
