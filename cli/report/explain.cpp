@@ -100,8 +100,8 @@ class Explainer {
     const auto is_at_peak = [&](const Lifetime& stay) {
       return stay.buffer == id && stay.first <= peak_place_ && peak_place_ <= stay.last;
     };
-    facts.at_peak = report_.is_resized(id) ? std::any_of(report_.stays.begin(), report_.stays.end(), is_at_peak)
-                                           : is_at_peak(life);
+    facts.at_peak =
+        report_.is_resized(id) ? std::any_of(report_.stays.begin(), report_.stays.end(), is_at_peak) : is_at_peak(life);
     for (const NodeId each : readers) {
       facts.readers.emplace_back(graph_.name_of(each));
       if (graph_.position(each) > peak_place_) ++facts.readers_behind_peak;

@@ -37,10 +37,10 @@ void cut(Module& module, GraphId joint, const SplitPlan& plan, bool orders_backw
          PassContext& context, PassResult& result);
 
 // Returns the ideal peak, in bytes, of the step after a change of the joint graph: the sum over all
-// devices. Symbols have the values of sizes_of_symbols(). Returns nothing if a size is still unknown.
-// The graph itself stays unchanged: `change` gets a copy. `is_cut`: whether the copy is cut, with
-// compat=fxopt. Errors: those of `change` and of plan_split(). O(size of the module), plus `change` and
-// analyze_memory().
+// devices. Symbols have the values of sizes_of_symbols(). Returns nothing if a size is still
+// unknown. The graph itself stays unchanged: `change` gets a copy. `is_cut`: whether the copy is
+// cut, with compat=fxopt. Errors: those of `change` and of plan_split(). O(size of the module),
+// plus `change` and analyze_memory().
 Result<std::optional<int64_t>> peak_after(const Graph& graph, bool is_cut, const PassContext& context,
                                           const std::function<Result<PassResult>(Graph&, PassContext&)>& change);
 

@@ -8,9 +8,9 @@ launch, by numbers in a table of the process that traced it. In a file they are 
 
 The digest covers the source, the defaults and the values around it of the kernel and of the
 functions that it calls. The part after it is there for an autotuned kernel. load() finds a kernel
-with the same text in the table of its process, or imports it. What a text cannot stand for, such as
-a kernel that reads a module's attribute, is named by its number and its process, so that only this
-process can load it.
+with the same text in the table of its process, or imports it. Some kernels have no such text, for
+example if they read a module's attribute. They are named by their number and their process, so that
+only this process can load them.
 """
 
 from __future__ import annotations
