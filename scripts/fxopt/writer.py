@@ -51,7 +51,7 @@ NOT_CARRIED_THINGS = {
     " make_fx in real mode (its default) records each value, views included, in a mode and on a storage of its own, so its"
     " graphs carry no storages; trace in fake or symbolic mode to keep them",
     "sparse and quantized tensors": "an error, because a file can hold only their sizes; apply() accepts them and leaves them"
-    " unchanged. make_fx in real mode records None for a sparse tensor, and None is carried",
+    " unchanged. make_fx in real mode records None for a sparse tensor; its value is read back as missing",
     "integers that do not fit in 64 bits with a sign, as arguments": "an error; in metadata they are carried",
     "that a value mixes plain lists and dicts with torch.fx's immutable ones": "all are read back as immutable",
     "a value's constant (FakeTensor.constant) and memoized items": "the tracer's own cache",
@@ -494,7 +494,7 @@ class Exporter:
             if kwargs := node.kwargs:
                 result["kwargs"] = [{"name": name, "arg": self._argument(node, name, arg)} for name, arg in kwargs.items()]
             key = _value_key(node)
-            if key in node.meta:
+            if key in node.meta and not _lacks_value(node, key):
                 result["value"] = self._value(node.meta[key])
             result["uid"] = self.uids[node]
             result.update(self._meta_fields(node, key, derives_meta))
@@ -938,6 +938,13 @@ def _op_schema(name: str, operator: torch._ops.OpOverload) -> Json:
     elif name in _listed_operators("exact_ops.txt"):
         schema["pure"] = True
     return schema
+
+
+def _lacks_value(node: Node, key: str) -> bool:
+    """Returns whether None is recorded for a tensor. make_fx in real mode does so for sparse tensors.
+    The node's memory is then unknown."""
+    returns = node.target._schema.returns if isinstance(node.target, torch._ops.OpOverload) else ()
+    return node.meta[key] is None and len(returns) == 1 and str(returns[0].type) == "Tensor"
 
 
 def last_frame(stack_trace: str) -> Json | None:

@@ -86,6 +86,32 @@ class Operators(Case):
         for operator in (own, keeps_bias, views_its_storage):
             self.assertNotIn("pure", _op_schema(str(operator), operator))
 
+    def test_calls_on_tensors_that_hold_an_argument_are_not_merged(self):
+        def sparse(values):
+            held = torch.sparse_coo_tensor(torch.tensor([[0, 2]]), values, (4,))
+            before = held.to_dense().sum()
+            values.add_(1)
+            return before, held.to_dense().sum()
+
+        def packed(x, weight, bias, scale, zero):
+            pack, multiply = torch.ops._quantized._wrapped_linear_prepack, torch.ops._quantized._wrapped_quantized_linear_prepacked
+            held = pack(weight, scale, zero, bias)
+            before = multiply(x, scale, zero, held, scale, zero, 4)
+            bias.add_(5)
+            return before.sum(), multiply(x, scale, zero, held, scale, zero, 4).sum()
+
+        square = torch.linspace(-1, 1, 16).view(4, 4)
+        for function, mode, *inputs in (
+            (sparse, "real", torch.ones(2)),
+            (packed, "fake", square, square.t().contiguous(), torch.ones(4), torch.tensor(0.1), torch.tensor(0)),
+        ):
+            with self.subTest(function.__name__):
+                traced = trace(function, *(x.clone() for x in inputs), mode=mode)
+                expected = traced(*(x.clone() for x in inputs))
+                self.assertNotEqual(*expected)
+                found = bridge.apply(traced, "canonicalize,cse,dce")(*(x.clone() for x in inputs))
+                self.assertEqual(found, expected)
+
     def test_an_operator_that_hides_a_write_is_kept(self):
         graph = Graph()
         x = graph.placeholder("x")
