@@ -89,7 +89,8 @@ struct MemoryOptions {
 // - A placeholder without a reader stays live, as in the code that torch.fx generates.
 // - A call that sets the size of a storage (inductor.resize_storage_bytes_) ends the storage's
 //   stay. If the new size is above 0, the next stay begins at the same call. A storage of the
-//   caller whose first such size is above 0 is taken as empty before, as in compiled FSDP2.
+//   caller whose first such size is above 0 is taken as empty before, as in compiled FSDP2, unless
+//   a call reads it before.
 // Sums are exact up to 2^63 - 1. Larger sums are reported as 2^63 - 1.
 struct DevicePeak {
   StringId device;  // invalid for tensors without a recorded device

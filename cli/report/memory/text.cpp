@@ -284,7 +284,8 @@ std::string range_text(const PeakRange& range) {
 
 std::string resized_text(size_t count) {
   return "the graph resizes " + count_text(count, "storage") +
-         ": a storage of the caller is taken as empty before its first resize to a size above 0";
+         ": a storage of the caller is taken as empty before its first resize to a size above 0, unless it is read "
+         "before";
 }
 
 void print_memory(std::ostream& out, const GraphMemory& memory) {
