@@ -32,8 +32,6 @@ _OPTIONS = ("do_not_specialize", "do_not_specialize_on_alignment", "debug", "noi
 _FIELDS_OF_CONFIG = ("kwargs", "num_warps", "num_stages", "num_ctas", "maxnreg")
 _FIELDS_OF_TUNER = ("keys", "reset_to_zero", "restore_value")
 _HOOKS = ("user_defined_pre_hook", "user_defined_post_hook", "early_config_prune", "perf_model")
-
-
 _PROCESS = secrets.token_hex(8)  # a name of this process
 
 
@@ -43,8 +41,8 @@ class _Unportable(Exception):
 
 def is_number(node: Node, name: int | str) -> bool:
     """Returns whether that argument of the node is a number in the process's table."""
-    is_call = node.op == "call_function" and getattr(node.target, "__name__", "") in _TARGETS
-    return is_call and name in ("kernel_idx", "constant_args_idx")
+    is_named = name in ("kernel_idx", "constant_args_idx")
+    return is_named and node.op == "call_function" and getattr(node.target, "__name__", "") in _TARGETS
 
 
 def text_of(name: str, number: int) -> str:
@@ -66,15 +64,11 @@ def number_of(name: str, text: object) -> int:
         if process != _PROCESS:
             raise FormError(f"only the process that wrote the file can load this Triton call: {reason.strip('()')}")
         return int(number)
-    table, make = (
-        (_table().constant_args, _add_constants) if name == "constant_args_idx" else (_table().id_to_kernel, _add_kernel)
-    )
-    text_of_entry = _text_of_constants if name == "constant_args_idx" else _text_of_kernel
-    for number, entry in table.items():
-        with contextlib.suppress(_Unportable):
-            if text_of_entry(entry) == text:
-                return number
-    return make(text)
+    is_kernel = name == "kernel_idx"
+    for known in _table().id_to_kernel if is_kernel else _table().constant_args:
+        if text_of(name, known) == text:
+            return known
+    return _table().add_kernel(_imported(text)) if is_kernel else _table().add_constant_args(_read_constants(text))
 
 
 def _table() -> Any:
@@ -149,10 +143,6 @@ def _value_around(name: str, value: Any, facts: dict[str, object]) -> str:
     return json.dumps(_plain(name, value))
 
 
-def _add_kernel(text: str) -> int:
-    return _table().add_kernel(_imported(text))
-
-
 def _imported(text: str) -> Any:
     """The kernel of the text, from the module that defines it."""
     place, digest, *tuning = text.split(" ", 2)
@@ -195,8 +185,8 @@ def _text_of_constants(constants: dict[str, object]) -> str:
     return json.dumps({name: _plain(name, value) for name, value in constants.items()}, sort_keys=True)
 
 
-def _add_constants(text: str) -> int:
-    return _table().add_constant_args({name: _read_plain(value) for name, value in json.loads(text).items()})
+def _read_constants(text: str) -> dict[str, object]:
+    return {name: _read_plain(value) for name, value in json.loads(text).items()}
 
 
 def _plain(name: str, value: object) -> object:

@@ -25,10 +25,7 @@ class Counted:
             if source.op == "call_function":
                 dying.setdefault(node, []).append(source)
         self.interpreter.args_iter = iter(inputs)
-        for node in self.nodes:
-            if node.op == "get_attr":
-                env[node] = self.interpreter.run_node(node)
-        for node in self.nodes:
+        for node in sorted(self.nodes, key=lambda node: node.op != "get_attr"):
             env[node] = self.interpreter.run_node(node)
             live = [
                 (source, leaf.untyped_storage())
