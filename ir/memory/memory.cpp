@@ -399,20 +399,19 @@ class Analyzer {
   // One walk over all devices, which may be many.
   void find_peaks() {
     std::vector<uint32_t> begins(graph_.num_nodes() + 2, 0);  // first change by place
-    const std::vector<Lifetime> stays = report_.all_stays();
-    for (const Lifetime& life : stays) {
-      if (!is_on_device(life)) continue;
+    report_.for_each_stay([&](const Lifetime& life) {
+      if (!is_on_device(life)) return;
       ++begins[life.first + 1];
       ++begins[life.last + 2];
-    }
+    });
     std::partial_sum(begins.begin(), begins.end(), begins.begin());
     std::vector<Change> changes(begins.back());
     std::vector<uint32_t> next(begins.begin(), begins.end() - 1);
     const NodeId first = graph_.num_nodes() == 0 ? NodeId() : *graph_.nodes().begin();
     std::vector<Live> devices;
     std::unordered_map<StringId, uint32_t> numbers;
-    for (const Lifetime& life : stays) {
-      if (!is_on_device(life)) continue;
+    report_.for_each_stay([&](const Lifetime& life) {
+      if (!is_on_device(life)) return;
       const Buffer& buffer = storages_.buffer(life.buffer);
       const uint32_t device = numbers.try_emplace(buffer.device, static_cast<uint32_t>(devices.size())).first->second;
       if (device == devices.size()) {
@@ -423,7 +422,7 @@ class Analyzer {
       if (buffer.source != BufferSource::kNode && !is_late) devices[device].inputs += life.bytes;
       changes[next[life.first]++] = {device, life.bytes};
       changes[next[life.last + 1]++] = {device, -life.bytes};
-    }
+    });
     find_most(begins, changes, devices);
     for (size_t i = 0; i < devices.size(); ++i) {
       DevicePeak& peak = report_.devices[i];
@@ -474,16 +473,6 @@ class Analyzer {
 }  // namespace
 
 bool MemoryReport::is_resized(BufferId id) const { return std::binary_search(resized.begin(), resized.end(), id); }
-
-std::vector<Lifetime> MemoryReport::all_stays() const {
-  std::vector<Lifetime> all;
-  all.reserve(lifetimes.size() + stays.size());
-  for (const Lifetime& life : lifetimes) {
-    if (!is_resized(life.buffer)) all.push_back(life);
-  }
-  all.insert(all.end(), stays.begin(), stays.end());
-  return all;
-}
 
 std::string_view memory_class_name(MemoryClass value) {
   static constexpr std::string_view kNames[kNumMemoryClasses] = {

@@ -118,8 +118,15 @@ struct MemoryReport {
   std::vector<std::pair<BufferId, BufferId>> gradients;
 
   bool is_resized(BufferId id) const;  // O(log resized)
-  // Returns the lifetimes of storages that keep their size, then `stays`. O(buffers).
-  std::vector<Lifetime> all_stays() const;
+  // Calls `visit(life)` for the lifetimes of storages that keep their size, then for `stays`.
+  // O(buffers).
+  template <class Visit>
+  void for_each_stay(Visit&& visit) const {
+    for (const Lifetime& life : lifetimes) {
+      if (!is_resized(life.buffer)) visit(life);
+    }
+    for (const Lifetime& stay : stays) visit(stay);
+  }
 
   // Returns the largest peak of all devices, or 0 for a graph without tensors.
   int64_t peak_bytes() const { return devices.empty() ? 0 : devices.front().bytes; }

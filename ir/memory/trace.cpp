@@ -50,9 +50,9 @@ class Tracer {
   void sort_lifetimes() {
     starting_.resize(trace_.schedule.size());
     ending_.resize(trace_.schedule.size());
-    for (const Lifetime& life : memory_.all_stays()) {
+    memory_.for_each_stay([this](const Lifetime& life) {
       const Buffer& buffer = storages_.buffer(life.buffer);
-      if (buffer.device != trace_.device || life.bytes == 0) continue;
+      if (buffer.device != trace_.device || life.bytes == 0) return;
       const bool is_input = buffer.source != BufferSource::kNode;
       const uint32_t block = add({is_input ? BlockSource::kInput : BlockSource::kStorage,
                                   life.kind,
@@ -72,7 +72,7 @@ class Tracer {
       release_at_.push_back(is_released ? life.released : kNowhere);
       is_freed_.push_back(false);
       if (is_released) ending_[life.released].push_back(block);
-    }
+    });
   }
 
   void add_kept() {

@@ -29,8 +29,6 @@ PeakBound::Growth PeakBound::measure(const Graph& graph, Facts& facts) const {
   const StorageMap& storages = facts.storages();
   MemoryReport report = analyze_memory(graph, storages, memory_, &facts.phases());
   Growth result;
-  const std::vector<Lifetime> stays = report.all_stays();
-  result.lifetimes_ = std::move(report.lifetimes);
   const size_t count = graph.num_nodes();
   std::vector<bool> is_over(count, false);
   bool is_first = true;
@@ -49,11 +47,11 @@ PeakBound::Growth PeakBound::measure(const Graph& graph, Facts& facts) const {
     const int64_t limit = std::max(before, static_cast<int64_t>(most));
     if (device.bytes <= limit) continue;
     std::vector<int64_t> change(count + 1, 0);
-    for (const Lifetime& lifetime : stays) {
-      if (storages.buffer(lifetime.buffer).device != device.device || lifetime.first >= count) continue;
+    report.for_each_stay([&](const Lifetime& lifetime) {
+      if (storages.buffer(lifetime.buffer).device != device.device || lifetime.first >= count) return;
       change[lifetime.first] += lifetime.bytes;
       change[std::min<size_t>(lifetime.last, count - 1) + 1] -= lifetime.bytes;
-    }
+    });
     int64_t live = 0;
     for (size_t place = 0; place < count; ++place) {
       live += change[place];
@@ -63,6 +61,7 @@ PeakBound::Growth PeakBound::measure(const Graph& graph, Facts& facts) const {
   }
   uint32_t over = 0;
   for (size_t place = 0; place < count; ++place) result.num_over_.push_back(over += is_over[place] ? 1 : 0);
+  result.lifetimes_ = std::move(report.lifetimes);
   return result;
 }
 
