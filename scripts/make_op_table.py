@@ -87,6 +87,7 @@ kHostSync: aten\.(is_nonzero|_linalg_check_errors|nonzero_numpy) aten.repeat_int
   streams\.synchronize.* c10d\..*barrier.*
 kAsserts: aten\.(_assert|_functional_assert|.*sym_constrain|_linalg_check_errors|_async_error|_validate_).* c10d.check_for_nan
 kOpaque: inductor.accumulate_grad_
+kUnknownWrites: aten._backward
 kRandom: aten.quantized_(lstm|gru) inductor_prims.inductor_reserve_rng_state prims.inductor_(random|randint)
 kNondeterministic: aten.index_(add|put|reduce)_? aten._unsafe_index_put aten._index_put_impl_ aten.put_? aten.histc
   aten.scatter_(add|reduce)_? aten.bincount aten.kthvalue aten.median aten.(logcumsumexp|cumsum|cumprod)\w*
@@ -134,6 +135,7 @@ shared=tensors: aten.(einsum|flatten_dense_tensors|_to_cpu) aten.dequantize.tens
 shared=self: aten.(_(add|remove)_batch_dim|_nested_get_(lengths|offsets|m(ax|in)_seqlen)|_nested_tensor_(size|strides|storage_offsets))
   quantized.dropout aten.(_foobar|_test_parallel_materialize)
 shared=grad: aten.to_(dense|mkldnn)_backward
+writes=source: aten.set.source_Tensor(_out)?
 writes=dst: aten._copy_from(_and_resize)?(.out)?
 shared=values: aten._test_optional_\w+
 shared=dummy: aten._test_ambiguous_defaults
@@ -215,8 +217,8 @@ _?values(_copy)? _fw_primal.* _has_(?!same_storage_numel).* is_(?!nonzero|same_s
 _propagate_.* _transform_bias.* _transformer_.* _native_multi_head.* _triton_.* _cufft.* sspaddmm cudnn_is_acceptable set
 _reshape_from_tensor _shape_as_tensor native_norm shallow_copy_data_ resize_as _resize_output_? get_gradients""".split()))
 # Kept although LEFT_OUT matches: recurrent layers, quantization-aware training, int4 and
-# semi-structured products, gradients that are zero, and operators whose schemas hide an effect or an
-# alias.
+# semi-structured products, gradients that are zero, and operators whose schemas hide an effect or
+# an alias.
 KEPT = re.compile("|".join(r"""mkldnn_rnn_layer(_backward)? _cudnn_rnn.* miopen_rnn.* _thnn_.* (lstm|gru|rnn_(tanh|relu))(_cell)?
 lstm_mps_backward _lstm_mps _?fake_quantize.* _?fused_moving_avg_obs.* _efficientzerotensor _weight_int4pack_mm.*
 _convert_weight_to_int4pack.* _dyn_quant_.* _sparse_semi_structured.* _cslt_sparse_mm.* _is_(all|any)_true
@@ -229,18 +231,20 @@ quantized.(relu6|leaky_relu|dropout) debugprims.load_tensor debug_mode_ops.annot
 # Namespaces of PyTorch outside of aten and of LIBRARIES.
 EXACT = """quantized _quantized quantization quantized_decomposed onednn mkldnn mkldnn_prepacked mkl sparse onnx flex_gemm flex_lib
 _native _native_aot _test""".split()
-# Operators whose schemas do not state all effects, and which therefore stay opaque. Their results
-# hold arguments by reference (sparse, dual, packed and per-channel quantized tensors), they read or
-# change the identity, the version, the layout or the autograd state of a tensor, or they run code
-# that the schema does not show. All operators on packed objects belong to them.
+# Operators whose schemas do not state all effects. Their results hold arguments by reference
+# (sparse, dual, packed and per-channel quantized tensors), they read or change the identity, the
+# version, the layout or the autograd state of a tensor, or they run code that the schema does not
+# show. All operators on packed objects belong to them. Their rows state the most that they may do:
+# they are barriers, and their results may hold any argument.
 HIDES = re.compile("|".join(r"""aten._backward aten._test_string_default aten.sparse_\w+_tensor aten._sparse_\w+_tensor_unsafe
 aten._sparse_coo_tensor_with_dims_and_tensors aten._?to_sparse\w* aten.sparse_mask aten._sparse_mask_projection
 aten.(_embedding_bag|embedding|_gather)_sparse_backward aten.set aten.requires_grad_ aten.retains?_grad aten._fw_primal
 aten._(make|unpack)_dual aten.is_(set_to|leaf|inference|pinned|contiguous|coalesced|conj|neg) aten._is_zerotensor
 aten._version aten.output_nr aten._debug_has_internal_overlap aten.quantize_per_channel aten.empty_quantized
 aten._(make|empty)_per_channel_\w+ aten.q_per_channel_(scales|zero_points) aten._coalesced_ aten._nested_\w+ aten._mkldnn_reshape
-aten._transform_bias_rescale_qkv \w+\.\w*prepack\w* \w+\.\w*unpack\w* \w+\._wrapped_quantized_linear_prepacked mkldnn.data_ptr
+aten._transform_bias_rescale_qkv \w+\.\w*prepack\w* _?quantized\.\w*unpack\w* mkldnn.data_ptr
 _native._foreach_mm_native_1 flex_gemm.autograd_not_implemented _inductor_test.realize export.\w+ onnx_symbolic.\w+""".split()))
+PACKED = re.compile(r"__torch__\.torch\.classes\.(quantized|mkldnn|rnn|sparse|xnnpack)\.")
 # Out-variants that the framework generates are rare in graphs. They are kept for these ops and the
 # partitioner's sets.
 KEEPS_GENERATED_OUT = re.compile("|".join(r"""(native_|_native_|cudnn_)?(batch|layer|group)_norm.* _?(log_)?softmax.* embedding.*
@@ -252,9 +256,8 @@ def tag_names(op):
     return {str(tag).split(".")[-1] for tag in op.tags}
 
 
-def compute_class(names, op, tags, pointwise):
+def compute_class(names, op, tags, effects, pointwise):
     returns, packet = op._schema.returns, names[0].split(".")[1]
-    effects = [value for value, pattern in EFFECTS if any(map(pattern.fullmatch, names))]
     by_name = first(CLASSES, packet, packet.rstrip("_"))
     is_view = any(r.alias_info and not r.alias_info.is_write for r in returns) or names[1] in WRONG_WRITES
     if "kCollective" in effects:
@@ -283,13 +286,16 @@ def row(target, op, sets, pointwise, kernels):
     flags += [flag for flag, targets in kernels.items() if target in targets]
     flags += ["kPointwiseTag"] * ("pointwise" in tags) + ["kSeeded"] * ("nondeterministic_seeded" in tags)
     effects = {value for value, pattern in EFFECTS if any(map(pattern.fullmatch, names))}
+    if hides_effects(target, op):
+        effects.add("kBarrier")
+    compute = compute_class(names, op, tags, effects, pointwise)
     if "nondeterministic_seeded" in tags and not DRAWS_NOTHING.fullmatch(packet):
         effects.add("kRandom")
     # Op::mask_arg handles aten.index.
     if tags & {"data_dependent_output", "dynamic_output_shape"} and packet != "aten.index":
         effects.add("kHostSync")
     schema = str(op._schema)
-    schema = schema[schema.index("("):].replace('"', '\\"').replace("!", "" if target in WRONG_WRITES else "!")
+    schema = schema[schema.index("("):].replace("\\", "\\\\").replace('"', '\\"').replace("!", "" if target in WRONG_WRITES else "!")
     view = None if "out" in tags else first(VIEWS, *names)
     extra = [field.split("=") for field in (first(EXTRAS, target, packet) or "").split(";") if field]
     fields = [f'.{FIELDS[name]} = "{value[0].replace(",", " ")}"' for name, *value in extra if value]
@@ -303,7 +309,8 @@ def row(target, op, sets, pointwise, kernels):
     fields += [".reads_index = true"] if READS_INDEX.fullmatch(target) else []
     fields += [".chooses_layout = true"] if CHOOSES_LAYOUT.fullmatch(target) else []
     fields += [f".holds = Holds::{kind}" for kind, targets in HOLDS.items() if targets.fullmatch(target)]
-    columns = [f'"{target}"', f'"{schema}"', "C::" + compute_class(names, op, tags, pointwise),
+    fields += [".hands_on = HandsOn::kAnything"] if hides_effects(target, op) else []
+    columns = [f'"{target}"', f'"{schema}"', "C::" + compute,
                " | ".join("S::" + flag for flag in flags or ["kNone"]),
                " | ".join("E::" + effect for effect in sorted(effects) or ["kNone"]), "V::" + (view or "kNone"),
                "{" + ", ".join(fields) + "}"]
@@ -312,7 +319,15 @@ def row(target, op, sets, pointwise, kernels):
     return "{" + ", ".join(columns) + "},\n"
 
 
+def hides_effects(target, op):
+    packet, _, overload = target.rpartition(".")
+    is_described = overload != "out" and (KEPT.fullmatch(packet.removeprefix("aten.")) or KEPT.fullmatch(packet))
+    return bool(PACKED.search(str(op._schema)) or (HIDES.fullmatch(packet) and not is_described))
+
+
 def is_wanted(namespace, packet, op, dispatched, sets):
+    if hides_effects(f"{namespace}.{packet}.{op._overloadname}", op):
+        return op.name() in dispatched
     if namespace != "aten":
         return namespace in LIBRARIES and "_jit_fut" not in packet or KEPT.fullmatch(f"{namespace}.{packet}") is not None
     overload = op._overloadname
@@ -331,11 +346,9 @@ def is_wanted(namespace, packet, op, dispatched, sets):
 def is_exact(target, op, dispatched):
     """Returns whether PyTorch registers a kernel for the operator, and its schema states all its
     effects."""
-    namespace, packet, overload = target.split(".")
-    name = f"{namespace}::{packet}" + ("" if overload == "default" else "." + overload)
-    if namespace not in (*EXACT, "aten") or name not in dispatched or HIDES.fullmatch(f"{namespace}.{packet}"):
+    if target.split(".")[0] not in (*EXACT, "aten") or op.name() not in dispatched:
         return False
-    return (bool(op._schema.returns) or op._schema.is_mutable) and "__torch__" not in str(op._schema)
+    return bool(op._schema.returns) or op._schema.is_mutable
 
 
 def listed(targets):

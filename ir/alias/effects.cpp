@@ -118,7 +118,7 @@ bool may_hand_on(const Graph& graph, NodeId node) {
   if (kind == HandsOn::kNothing) return false;
   const ValueKind value = graph.value(node).kind;
   if (value == ValueKind::kAbsent || value == ValueKind::kList || value == ValueKind::kTuple) return true;
-  return kind == HandsOn::kAnything && value == ValueKind::kTensor;
+  return kind == HandsOn::kAnything && (value == ValueKind::kTensor || value == ValueKind::kOpaque);
 }
 
 bool shares_where_it_can(const Graph& graph, NodeId node) {
@@ -180,7 +180,10 @@ bool sees_storage(const Graph& graph, NodeId node) {
   const Op& op = graph.op(node);
   if (op.view == ViewKind::kProjection) return false;
   if (!op.is_builtin() || !op.schema.has_value() || op.has_subgraphs) return true;
-  if (op.changes_metadata || op.moves_storage || op.clones_storage || op.has(Effect::kOpaque)) return true;
+  if (op.changes_metadata || op.moves_storage || op.clones_storage || op.has(Effect::kOpaque) ||
+      op.has(Effect::kBarrier)) {
+    return true;
+  }
   constexpr std::string_view kSeesMore[] = {"storage_offset", "data_ptr", "is_set_to"};
   return sets_strides(op) || names_any(op, kSeesMore);
 }

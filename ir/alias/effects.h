@@ -41,8 +41,8 @@ NodeId whole_of(const Graph& graph, NodeId node);
 // `new_zeros` do. O(1).
 bool reads_shape_alone(const Graph& graph, NodeId node);
 
-// Whether the result of a Python function may be, or may contain, a tensor that the function takes
-// as an argument (Op::hands_on). A result without a recorded value is assumed to be a list. O(1).
+// Whether the result of a call may be, or may contain, a tensor that the call takes as an argument
+// (Op::hands_on). A result without a recorded value is assumed to be a list. O(1).
 bool may_hand_on(const Graph& graph, NodeId node);
 
 // Whether the call returns argument 0 or a view of argument 0 whenever this is possible. The alias

@@ -38,14 +38,7 @@
 #include "ir/values/values.h"
 
 namespace fxopt {
-namespace {
-
-bool yields_no_tensor(const Op& op) {
-  return op.schema.has_value() && std::none_of(op.schema->returns.begin(), op.schema->returns.end(),
-                                               [](const SchemaArg& item) { return item.is_tensor(); });
-}
-
-}  // namespace
+namespace {}  // namespace
 
 class StorageMap::Builder {
  public:
@@ -146,8 +139,9 @@ class StorageMap::Builder {
   // graphs without metadata.
   void collect_leaves(NodeId node) {
     leaves_.clear();
-    if (graph_.value(node).kind == ValueKind::kAbsent) {
-      if (!yields_no_tensor(graph_.op(node))) leaves_.push_back(Leaf());
+    const ValueKind kind = graph_.value(node).kind;
+    if (kind == ValueKind::kAbsent || (kind == ValueKind::kOpaque && may_hand_on(graph_, node))) {
+      if (graph_.op(node).yields_tensor()) leaves_.push_back(Leaf());
       return;
     }
     for_each_tensor(graph_, graph_[node].value, [this](ValueId id, const Tensor& tensor) {
@@ -224,7 +218,7 @@ class StorageMap::Builder {
         break;
     }
     if (op.schema.has_value()) alias_by_schema(node, op);
-    const bool ask_file = op.is_opaque() || op.has_subgraphs;
+    const bool ask_file = op.is_opaque() || op.has_subgraphs || op.hands_on != HandsOn::kNothing;
     for (size_t i = 0; i < leaves_.size(); ++i) {
       if (result_[i].buffer.is_valid()) continue;
       const Held given = ask_file ? input_with_carried(node, leaves_[i].carried) : Held();

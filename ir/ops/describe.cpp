@@ -51,8 +51,16 @@ void read_schema(const Schema& schema, Op& op) {
     // An Op cannot express a return that may alias anything.
     if (value.is_wildcard && value.alias_set.empty()) op.effects = op.effects | kUndescribed;
   }
-  op.view = view_of_annotations(schema, op.aliases);
+  // A result that may also hold other arguments is more than a view.
+  if (op.hands_on == HandsOn::kNothing) op.view = view_of_annotations(schema, op.aliases);
   if (op.has(Effect::kRandom)) op.dropout_arg = schema.find_arg("dropout_p");
+}
+
+bool Op::yields_tensor() const {
+  return !schema.has_value() ||
+         std::any_of(schema->returns.begin(), schema->returns.end(), [this](const SchemaArg& item) {
+           return item.is_tensor() || (item.is_object() && hands_on == HandsOn::kAnything);
+         });
 }
 
 Op describe_op(std::string_view name, const Schema& schema, const std::vector<std::string_view>& tags,
@@ -68,6 +76,9 @@ Op describe_op(std::string_view name, const Schema& schema, const std::vector<st
   if (has_tag("data_dependent_output") || has_tag("dynamic_output_shape")) op.effects = op.effects | Effect::kHostSync;
   op.changes_metadata = has_tag("inplace_view");
   if (has_tag("nondeterministic_bitwise")) op.effects = op.effects | Effect::kNondeterministic;
+  const bool makes_object =
+      std::any_of(schema.returns.begin(), schema.returns.end(), [](const SchemaArg& item) { return item.is_object(); });
+  if (makes_object) op.hands_on = HandsOn::kAnything;
   read_schema(schema, op);
   if (effectful.value_or(false)) op.effects = op.effects | Effect::kBarrier;
   if (!pure.value_or(false) || effectful.value_or(false)) op.effects = op.effects | Effect::kOpaque;

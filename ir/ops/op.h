@@ -45,6 +45,8 @@ struct SchemaArg {
   bool is_tensor() const { return type.starts_with("Tensor"); }
   bool is_list() const { return type.find('[') != std::string::npos; }
   bool is_tensor_list() const { return is_tensor() && is_list(); }
+  // True for an object of a C++ class that the framework registers, such as packed weights.
+  bool is_object() const { return type.starts_with("__torch__."); }
   bool has_default() const { return default_value.kind != SchemaDefault::Kind::kMissing; }
   // True for the `out` of an out variant.
   bool is_out() const { return keyword_only && is_write; }
@@ -114,11 +116,11 @@ enum class ViewKind : uint8_t {
   kIdentity,    // returns argument 0 itself (wait_tensor, in-place ops that return self)
 };
 
-// Which results of a Python function may be an argument of the function or may contain an argument.
+// Which results may be any argument or may contain any argument.
 enum class HandsOn : uint8_t {
   kNothing,
   kLists,     // results that are lists: list + list, list * n
-  kAnything,  // any result, such as the largest item of a list, or one of two by a condition
+  kAnything,  // any result: the largest item of a list, a sparse tensor, packed weights
 };
 
 // The room that a result's storage has beyond the result's own elements. Some kernels first enlarge
@@ -254,6 +256,8 @@ struct Op {
   // The operator to run writes into copies, which this op returns (auto_functionalized).
   bool functionalizes = false;
 
+  // Whether a result may be a tensor or may hold tensors. True without a schema. O(returns).
+  bool yields_tensor() const;
   bool has(Effect bit) const { return has_effect(effects, bit); }
   bool in(OpSet bit) const { return has_op_set(sets, bit); }
   bool is_pure() const { return fxopt::is_pure(effects); }

@@ -44,9 +44,10 @@ struct RowExtra {
   Holds holds = Holds::kItself;
 };
 
+// Texts are pointers, whose initialization takes no steps of constant evaluation.
 struct Row {
-  std::string_view name;
-  std::string_view schema;  // from its opening parenthesis on; empty: none
+  const char* name;
+  const char* schema;  // from its opening parenthesis on; empty: none
   ComputeClass compute = C::kOther;
   OpSet sets = S::kNone;
   Effect effects = E::kNone;  // beyond those of the schema
@@ -76,13 +77,14 @@ int16_t known_arg(const Schema& schema, std::string_view name) {
 
 // "aten.add.Tensor" is "aten::add.Tensor" in a schema, and "aten.mm.default" is "aten::mm".
 std::string schema_text(const Row& row) {
-  const size_t space = row.name.find('.');
-  const size_t overload = row.name.rfind('.');
-  FXOPT_CHECK(space < overload, "op table: no overload in " + std::string(row.name));
-  std::string text(row.name.substr(0, space));
+  const std::string_view name = row.name;
+  const size_t space = name.find('.');
+  const size_t overload = name.rfind('.');
+  FXOPT_CHECK(space < overload, "op table: no overload in " + std::string(name));
+  std::string text(name.substr(0, space));
   text += "::";
-  text += row.name.substr(space + 1, overload - space - 1);
-  if (row.name.substr(overload) != ".default") text += row.name.substr(overload);
+  text += name.substr(space + 1, overload - space - 1);
+  if (name.substr(overload) != ".default") text += name.substr(overload);
   return text += row.schema;
 }
 
@@ -131,7 +133,7 @@ Op make_op(const Row& row) {
   op.hands_on = row.extra.hands_on;
   op.holds = row.extra.holds;
   op.chooses_layout = row.extra.chooses_layout;
-  if (row.schema.empty()) {
+  if (std::string_view(row.schema).empty()) {
     op.view = row.view;
     return op;
   }

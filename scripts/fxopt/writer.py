@@ -941,10 +941,14 @@ def _op_schema(name: str, operator: torch._ops.OpOverload) -> Json:
 
 
 def _lacks_value(node: Node, key: str) -> bool:
-    """Returns whether None is recorded for a tensor. make_fx in real mode does so for sparse tensors.
-    The node's memory is then unknown."""
-    returns = node.target._schema.returns if isinstance(node.target, torch._ops.OpOverload) else ()
-    return node.meta[key] is None and len(returns) == 1 and str(returns[0].type) == "Tensor"
+    """Returns whether the node's memory is unknown: None is recorded for a tensor, as make_fx in real
+    mode does for sparse tensors, or the value is an object that holds tensors, as packed weights do."""
+    value, returns = node.meta[key], ()
+    if isinstance(node.target, torch._ops.OpOverload):
+        returns = node.target._schema.returns
+    if value is None:
+        return len(returns) == 1 and str(returns[0].type) == "Tensor"
+    return isinstance(getattr(value, "real_obj", value), torch.ScriptObject)
 
 
 def last_frame(stack_trace: str) -> Json | None:

@@ -69,7 +69,7 @@ class Operators(Case):
                 self.assertEqual(self.run_on(trace(function, *args), "verify")["opaque"], [])
 
     @unittest.skipUnless(torch.__version__.startswith("2.15."), "the lists are those of torch 2.15")
-    def test_no_registered_operator_is_opaque_without_a_reason(self):
+    def test_no_registered_operator_is_opaque(self):
         script = SCRIPTS / "peers" / "registry.py"
         done = subprocess.run([sys.executable, str(script), "--tries", "0"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -111,6 +111,21 @@ class Operators(Case):
                 self.assertNotEqual(*expected)
                 found = bridge.apply(traced, "canonicalize,cse,dce")(*(x.clone() for x in inputs))
                 self.assertEqual(found, expected)
+
+    def test_what_packed_weights_hold_is_written_and_counted(self):
+        quantized, graph = torch.ops.quantized, Graph()
+        x, weight, bias = inputs = [graph.placeholder(name) for name in ("x", "weight", "bias")]
+        held = graph.call_function(torch.ops.aten.clone.default, (bias,))
+        packed = graph.call_function(quantized.linear_prepack_fp16.default, (weight, held))
+        added = graph.call_function(torch.ops.aten.add_.Tensor, (held, 5.0))
+        graph.output((graph.call_function(quantized.linear_dynamic_fp16.default, (x, packed)),))
+        for node, size in zip([*inputs, held, added, graph.find_nodes(op="output")[0].args[0][0]], [(2, 4), (3, 4), 3, 3, 3, (2, 3)]):
+            node.meta["val"] = torch.empty(size)
+        packed.meta["val"] = quantized.linear_prepack_fp16(torch.ones(3, 4), torch.ones(3))
+        values, traced = [torch.ones(2, 4), torch.ones(3, 4), torch.ones(3)], GraphModule({}, graph)
+        self.assertEqual(traced(*values)[0].tolist(), [[10.0] * 3] * 2)  # the write is seen
+        self.assertEqual(self.run_on(traced, "mem")["graphs"][0]["unknown_nodes"], [packed.name])
+        self.assertEqual(bridge.apply(traced, "canonicalize,cse,dce")(*values)[0].tolist(), [[10.0] * 3] * 2)
 
     def test_an_operator_that_hides_a_write_is_kept(self):
         graph = Graph()

@@ -1113,7 +1113,7 @@ class Execution {
       result_shape_.swap(recorded_);
     }
     const ValueShape& shape = result_shape_;
-    if (shape.empty()) {
+    if (shape.empty() || (recorded.kind == ValueKind::kOpaque && may_hand_on(graph_, node))) {
       make_unrecorded(node, op, key);
       return;
     }
@@ -1205,10 +1205,7 @@ class Execution {
 
   // Makes the result of a call without a record: one value, which may hold others.
   void make_unrecorded(NodeId node, const Op& op, const Hash128& key) {
-    const bool yields_tensor =
-        !op.schema.has_value() || std::any_of(op.schema->returns.begin(), op.schema->returns.end(),
-                                              [](const SchemaArg& item) { return item.is_tensor(); });
-    if (!yields_tensor) {
+    if (!op.yields_tensor()) {
       values_.give(node, values_.integer(believed_integer(key, std::nullopt)));
       return;
     }

@@ -40,7 +40,7 @@ TEST_CASE("every row of the op table parses and stands in its place") {
     CHECK((i == 0 || ops[i - 1]->name < ops[i]->name));
     ++counts[std::string_view(ops[i]->name).substr(0, ops[i]->name.find('.'))];
   }
-  CHECK(counts["aten"] == 2562);
+  CHECK(counts["aten"] == 2686);
   CHECK(counts["_c10d_functional"] == 19);
   CHECK(counts["prims"] == 142);
   CHECK(counts["higher_order"] == 48);
@@ -78,7 +78,8 @@ TEST_CASE("what the op table says of an op is consistent") {
     for (const int16_t position : each->aliases) CHECK(position < static_cast<int16_t>(arg_count));
     const bool has_kind = each->view != ViewKind::kNone && each->view != ViewKind::kProjection;
     CHECK((!has_kind || !each->schema || each->aliases.at(0) == 0));
-    CHECK((each->hands_on == HandsOn::kNothing || !each->schema));
+    CHECK((each->hands_on == HandsOn::kNothing || !each->schema || each->has(Effect::kBarrier)));
+    CHECK((each->hands_on == HandsOn::kNothing || !each->schema || each->view == ViewKind::kNone));
     CHECK((!each->chooses_layout || (each->schema && each->aliases.at(0) < 0)));
   }
 }
@@ -288,6 +289,7 @@ TEST_CASE("what schemas hide is the list of README.md, and no more") {
                                                 {"aten.instance_norm", 1},
                                                 {"aten.miopen_batch_norm", 2},
                                                 {"aten.native_batch_norm", 2},
+                                                {"aten.set", 2},
                                                 {"c10d", 18},
                                                 {"fsdp.all_gather_copy_in", 1},
                                                 {"inductor.resize_storage_bytes_", 1},
@@ -450,6 +452,26 @@ TEST_CASE("compute classes") {
     INFO(name);
     CHECK(compute_class_name(op(name).compute) == compute_class_name(expected));
   }
+}
+
+TEST_CASE("ops whose results hold arguments by reference are barriers, not opaque") {
+  for (const char* name : {"aten.sparse_coo_tensor.indices", "aten._make_dual.default", "aten.set.source_Tensor",
+                           "aten.requires_grad_.default", "aten.is_leaf.default", "aten._backward.default",
+                           "aten.q_per_channel_scales.default", "quantized.linear_prepack.default",
+                           "quantized.linear_dynamic_fp16.default", "mkldnn_prepacked.conv2d_prepack.default"}) {
+    INFO(name);
+    CHECK_FALSE(op(name).is_opaque());
+    CHECK(op(name).has(Effect::kBarrier));
+    CHECK(op(name).hands_on == HandsOn::kAnything);
+  }
+  CHECK(op("aten._backward.default").has(Effect::kUnknownWrites));
+  CHECK(op("quantized.linear_prepack.default").yields_tensor());  // packed weights hold tensors
+  CHECK_FALSE(op("aten.is_leaf.default").yields_tensor());
+  CHECK_FALSE(op("c10d.send.default").yields_tensor());  // an object without tensors
+  CHECK(op("aten.clone.default").hands_on == HandsOn::kNothing);
+  CHECK(described("lib::pack(Tensor x) -> __torch__.torch.classes.lib.Packed", {}, true).hands_on ==
+        HandsOn::kAnything);
+  CHECK(described("lib::f(Tensor x) -> Tensor", {}, true).hands_on == HandsOn::kNothing);
 }
 
 TEST_CASE("an op that a file describes is opaque unless it is promised to be pure") {
