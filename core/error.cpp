@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "core/bytes.h"
 #include "core/check.h"
@@ -79,6 +80,13 @@ const ErrorInfo* find_row(uint32_t number) {
 }
 
 }  // namespace
+
+Error byte_error(ErrorCode code, std::string message, std::string hint, uint64_t byte) {
+  Error error{code, std::move(message), std::move(hint), {}};
+  error.where.byte = byte;
+  error.where.has_byte = true;
+  return error;
+}
 
 const ErrorInfo& error_info(ErrorCode code) {
   const ErrorInfo* info = find_row(static_cast<uint32_t>(code));

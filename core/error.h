@@ -118,6 +118,9 @@ struct Error {
   Where where;
 };
 
+// Returns an error at the byte `byte` of a file.
+Error byte_error(ErrorCode code, std::string message, std::string hint, uint64_t byte);
+
 struct ErrorInfo {
   ErrorCode code;
   ExitCode exit;

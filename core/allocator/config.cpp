@@ -214,6 +214,18 @@ Status read_threads(const Entry& entry, AllocatorConfig& config) {
   return ok_status();
 }
 
+template <bool AllocatorConfig::*flag>
+Status read_flag(const Entry& entry, AllocatorConfig& config) {
+  return read_bool(entry, config.*flag);
+}
+
+template <int64_t AllocatorConfig::*bytes>
+Status read_split_limit(const Entry& entry, AllocatorConfig& config) {
+  return read_megabytes(entry, config.large_segment_bytes / kMegabyte, config.*bytes);
+}
+
+Status read_nothing(const Entry&, AllocatorConfig&) { return ok_status(); }
+
 struct Key {
   std::string_view name;
   Status (*read)(const Entry&, AllocatorConfig&);
@@ -222,15 +234,9 @@ struct Key {
 constexpr std::string_view kLargeSegmentKey = "large_segment_size_mb";
 
 const Key kKeys[] = {
-    {kLargeSegmentKey, [](const Entry&, AllocatorConfig&) { return ok_status(); }},  // read first
-    {"max_split_size_mb",
-     [](const Entry& entry, AllocatorConfig& config) {
-       return read_megabytes(entry, config.large_segment_bytes / kMegabyte, config.max_split_bytes);
-     }},
-    {"max_non_split_rounding_mb",
-     [](const Entry& entry, AllocatorConfig& config) {
-       return read_megabytes(entry, config.large_segment_bytes / kMegabyte, config.max_non_split_rounding_bytes);
-     }},
+    {kLargeSegmentKey, read_nothing},  // read first
+    {"max_split_size_mb", read_split_limit<&AllocatorConfig::max_split_bytes>},
+    {"max_non_split_rounding_mb", read_split_limit<&AllocatorConfig::max_non_split_rounding_bytes>},
     {"garbage_collection_threshold",
      [](const Entry& entry, AllocatorConfig& config) {
        return read_share(entry, true, config.garbage_collection_threshold);
@@ -238,21 +244,16 @@ const Key kKeys[] = {
     {"per_process_memory_fraction",
      [](const Entry& entry, AllocatorConfig& config) { return read_share(entry, false, config.memory_fraction); }},
     {"roundup_power2_divisions", read_divisions},
-    {"expandable_segments",
-     [](const Entry& entry, AllocatorConfig& config) { return read_bool(entry, config.expandable_segments); }},
+    {"expandable_segments", read_flag<&AllocatorConfig::expandable_segments>},
     {"backend", read_backend},
     {"graph_capture_record_stream_reuse", read_not_modelled},
     {"throw_on_cudamalloc_oom", read_not_modelled},
     // reserves addresses only
-    {"expandable_segments_reserve", [](const Entry&, AllocatorConfig&) { return ok_status(); }},
-    {"release_lock_on_cudamalloc",
-     [](const Entry& entry, AllocatorConfig& config) { return read_bool(entry, config.release_lock_on_malloc); }},
-    {"release_lock_on_hipmalloc",
-     [](const Entry& entry, AllocatorConfig& config) { return read_bool(entry, config.release_lock_on_malloc); }},
-    {"pinned_use_cuda_host_register",
-     [](const Entry& entry, AllocatorConfig& config) { return read_bool(entry, config.pinned_use_host_register); }},
-    {"pinned_use_hip_host_register",
-     [](const Entry& entry, AllocatorConfig& config) { return read_bool(entry, config.pinned_use_host_register); }},
+    {"expandable_segments_reserve", read_nothing},
+    {"release_lock_on_cudamalloc", read_flag<&AllocatorConfig::release_lock_on_malloc>},
+    {"release_lock_on_hipmalloc", read_flag<&AllocatorConfig::release_lock_on_malloc>},
+    {"pinned_use_cuda_host_register", read_flag<&AllocatorConfig::pinned_use_host_register>},
+    {"pinned_use_hip_host_register", read_flag<&AllocatorConfig::pinned_use_host_register>},
     {"pinned_num_register_threads", read_threads},
     {"pinned_use_background_threads", read_host_flag},
     {"pinned_free_catch_all", read_host_flag},

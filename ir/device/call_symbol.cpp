@@ -42,12 +42,9 @@ std::optional<size_t> small_number(std::string_view text) {
 bool read_dtype(std::string_view word, CallSymbol& symbol) {
   if (!word.starts_with(kDTypePrefix)) return false;
   symbol.property = Property::kIsDType;
-  for (const EnumName<DType>& row : EnumNames<DType>::kAll) {
-    if (row.name != word.substr(kDTypePrefix.size())) continue;
-    symbol.dtype = row.value;
-    return true;
-  }
-  return false;
+  const std::optional<DType> dtype = parse_enum<DType>(word.substr(kDTypePrefix.size()));
+  symbol.dtype = dtype.value_or(DType::kUnspecified);
+  return dtype.has_value();
 }
 
 bool read_order(std::span<const std::string_view> words, CallSymbol& symbol) {

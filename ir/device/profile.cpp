@@ -24,13 +24,6 @@ std::string_view take_word(std::string_view& text) {
   return word;
 }
 
-std::optional<Evidence> find_evidence(std::string_view name) {
-  for (const Evidence value : {Evidence::kSource, Evidence::kEstimate, Evidence::kMeasured}) {
-    if (evidence_name(value) == name) return value;
-  }
-  return std::nullopt;
-}
-
 constexpr int kMaxDepth = 8;                // nested includes
 constexpr uint64_t kMaxParts = 1ULL << 20;  // all expressions, definitions filled in
 
@@ -39,8 +32,7 @@ constexpr std::string_view kFlopsNames[] = {"tf32", "f8", "f4"};
 
 bool is_flops_name(std::string_view name) {
   return std::find(std::begin(kFlopsNames), std::end(kFlopsNames), name) != std::end(kFlopsNames) ||
-         std::any_of(std::begin(EnumNames<DType>::kAll), std::end(EnumNames<DType>::kAll),
-                     [name](const EnumName<DType>& row) { return row.name == name; });
+         parse_enum<DType>(name).has_value();
 }
 
 struct Macro {
@@ -132,7 +124,7 @@ class Reader {
     if (result.value.ends_with(']')) {
       const size_t open = result.value.rfind('[');
       if (open != std::string_view::npos) {
-        result.evidence = find_evidence(result.value.substr(open + 1, result.value.size() - open - 2));
+        result.evidence = parse_enum<Evidence>(result.value.substr(open + 1, result.value.size() - open - 2));
         if (!result.evidence.has_value()) {
           return error("'" + std::string(result.value.substr(open)) + "' is not a kind of evidence",
                        "write one of [source], [estimate], [measured]");
@@ -408,11 +400,6 @@ class Reader {
 };
 
 }  // namespace
-
-std::string_view evidence_name(Evidence value) {
-  static constexpr std::string_view kNames[] = {"source", "estimate", "measured"};
-  return kNames[static_cast<size_t>(value)];
-}
 
 Result<std::unique_ptr<DeviceProfile>> DeviceProfile::parse(std::span<const ProfileText> texts,
                                                             const ProfileInclude& include) {

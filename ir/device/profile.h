@@ -34,7 +34,10 @@ enum class Evidence : uint8_t {
   kEstimate,  // an estimate of a library's memory, correct in its order of magnitude
   kMeasured,
 };
-std::string_view evidence_name(Evidence value);
+template <>
+struct EnumNames<Evidence> {
+  static constexpr auto kAll = number_names<Evidence>({"source", "estimate", "measured"});
+};
 
 // A figure for the calls of one operator.
 struct CallRow {

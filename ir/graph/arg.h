@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <optional>
 
 #include "ir/graph/ids.h"
 #include "ir/graph/types.h"
@@ -133,5 +134,11 @@ class Arg {
 };
 
 static_assert(sizeof(Arg) == 16);
+
+// Returns make(*value), or nullopt if `value` is empty.
+template <class T>
+std::optional<Arg> make_arg(const std::optional<T>& value, Arg (*make)(T)) {
+  return value.has_value() ? std::optional<Arg>(make(*value)) : std::nullopt;
+}
 
 }  // namespace fxopt

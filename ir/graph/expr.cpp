@@ -22,10 +22,6 @@ uint64_t hash_expr(const Expr& expr) {
   return hash;
 }
 
-bool is_same(const Expr& a, const Expr& b) {
-  return a.kind == b.kind && a.value == b.value && a.name == b.name && a.inputs == b.inputs;
-}
-
 MaybeInt checked_add(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? MaybeInt() : MaybeInt(sum);
@@ -154,8 +150,7 @@ constexpr Function kFunctions[] = {
 };
 
 const Function* find_function(std::string_view name) {
-  const auto found = std::find_if(std::begin(kFunctions), std::end(kFunctions),
-                                  [name](const Function& function) { return function.name == name; });
+  const auto* found = std::ranges::find(kFunctions, name, &Function::name);
   return found == std::end(kFunctions) ? nullptr : found;
 }
 
@@ -198,7 +193,7 @@ ExprId ExprTable::add(Expr expr) {
   const uint64_t hash = hash_expr(expr);
   const auto [begin, end] = index_.equal_range(hash);
   for (auto it = begin; it != end; ++it) {
-    if (is_same(exprs_[it->second.index()], expr)) return it->second;
+    if (exprs_[it->second.index()] == expr) return it->second;
   }
   const ExprId id(exprs_.size());
   exprs_.push_back(std::move(expr));

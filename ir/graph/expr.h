@@ -71,6 +71,7 @@ struct Expr {
   int64_t value = 0;           // kInt, kFloat
   StringId name;               // kSymbol, kCall, kBigInt
   std::vector<ExprId> inputs;  // operands, already in the table
+  bool operator==(const Expr&) const = default;
 };
 
 // The values of symbols. Any expression that depends on a missing symbol has no known value.

@@ -1,8 +1,8 @@
 #include "ir/graph/expr_bounds.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
+#include <iterator>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -102,28 +102,21 @@ ValueRange pow2_floor(Bounds x) {
 
 struct BoundsFunction {
   std::string_view name;
-  size_t min_arguments;
-  size_t max_arguments;
   ValueRange (*bounds)(Bounds);
 };
 
 // The same functions as in ExprTable::evaluate().
-constexpr size_t kMany = std::numeric_limits<size_t>::max();
-constexpr std::array kBoundsFunctions = {
-    BoundsFunction{"Max", 1, kMany, max_of},      BoundsFunction{"Min", 1, kMany, min_of},
-    BoundsFunction{"CeilDiv", 2, 2, ceil_div},    BoundsFunction{"Mod", 2, 2, mod},
-    BoundsFunction{"Abs", 1, 1, abs_of},          BoundsFunction{"ModularIndexing", 3, 3, modular_indexing},
-    BoundsFunction{"And", 1, kMany, truth},       BoundsFunction{"Or", 1, kMany, truth},
-    BoundsFunction{"Not", 1, 1, truth},           BoundsFunction{"Where", 3, 3, where},
-    BoundsFunction{"Pow2Floor", 1, 1, pow2_floor}};
+constexpr BoundsFunction kBoundsFunctions[] = {{"Max", max_of},          {"Min", min_of},
+                                               {"CeilDiv", ceil_div},    {"Mod", mod},
+                                               {"Abs", abs_of},          {"ModularIndexing", modular_indexing},
+                                               {"And", truth},           {"Or", truth},
+                                               {"Not", truth},           {"Where", where},
+                                               {"Pow2Floor", pow2_floor}};
 
 ValueRange bounds_of_call(std::string_view name, Bounds inputs) {
-  for (const BoundsFunction& function : kBoundsFunctions) {
-    if (function.name != name) continue;
-    const bool fits = inputs.size() >= function.min_arguments && inputs.size() <= function.max_arguments;
-    return fits ? function.bounds(inputs) : kAnyValue;
-  }
-  return kAnyValue;
+  const auto* found = std::ranges::find(kBoundsFunctions, name, &BoundsFunction::name);
+  const bool fits = found != std::end(kBoundsFunctions) && ExprTable::takes(name, inputs.size());
+  return fits ? found->bounds(inputs) : kAnyValue;
 }
 
 ValueRange bounds_of_operator(ExprKind kind, Bounds x) {

@@ -55,8 +55,7 @@ constexpr FloatFunction kFloatFunctions[] = {
 };
 
 const FloatFunction* find_float_function(std::string_view name) {
-  const auto found = std::find_if(std::begin(kFloatFunctions), std::end(kFloatFunctions),
-                                  [name](const FloatFunction& function) { return function.name == name; });
+  const auto* found = std::ranges::find(kFloatFunctions, name, &FloatFunction::name);
   return found == std::end(kFloatFunctions) ? nullptr : found;
 }
 

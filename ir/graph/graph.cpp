@@ -268,11 +268,7 @@ void Graph::attach(UseId id, NodeId input) {
   use.input = input;
   use.prev = head.last;
   use.next = UseId();
-  if (head.last.is_valid()) {
-    uses_[head.last.index()].next = id;
-  } else {
-    head.first = id;
-  }
+  (head.last.is_valid() ? uses_[head.last.index()].next : head.first) = id;
   head.last = id;
   ++head.count;
   ++live_uses_;
@@ -281,16 +277,8 @@ void Graph::attach(UseId id, NodeId input) {
 void Graph::detach(UseId id) {
   Use& use = uses_[id.index()];
   UseHead& head = use_heads_[use.input.index()];
-  if (use.prev.is_valid()) {
-    uses_[use.prev.index()].next = use.next;
-  } else {
-    head.first = use.next;
-  }
-  if (use.next.is_valid()) {
-    uses_[use.next.index()].prev = use.prev;
-  } else {
-    head.last = use.prev;
-  }
+  (use.prev.is_valid() ? uses_[use.prev.index()].next : head.first) = use.next;
+  (use.next.is_valid() ? uses_[use.next.index()].prev : head.last) = use.prev;
   --head.count;
   --live_uses_;
 }
@@ -310,31 +298,15 @@ void Graph::link_before(NodeId id, NodeId before) {
   Links& links = links_[id.index()];
   links.next = before;
   links.prev = before.is_valid() ? links_[before.index()].prev : last_;
-  if (links.prev.is_valid()) {
-    links_[links.prev.index()].next = id;
-  } else {
-    first_ = id;
-  }
-  if (before.is_valid()) {
-    links_[before.index()].prev = id;
-  } else {
-    last_ = id;
-  }
+  (links.prev.is_valid() ? links_[links.prev.index()].next : first_) = id;
+  (before.is_valid() ? links_[before.index()].prev : last_) = id;
   positions_valid_ = false;
 }
 
 void Graph::unlink(NodeId id) {
   const Links links = links_[id.index()];
-  if (links.prev.is_valid()) {
-    links_[links.prev.index()].next = links.next;
-  } else {
-    first_ = links.next;
-  }
-  if (links.next.is_valid()) {
-    links_[links.next.index()].prev = links.prev;
-  } else {
-    last_ = links.prev;
-  }
+  (links.prev.is_valid() ? links_[links.prev.index()].next : first_) = links.next;
+  (links.next.is_valid() ? links_[links.next.index()].prev : last_) = links.prev;
   positions_valid_ = false;
 }
 

@@ -45,6 +45,13 @@ struct NodeExtra {
   std::vector<StringId> event_record;
   std::vector<StringId> event_wait;
   std::string unknown;  // unknown fields of a newer schema, serialized
+
+  // Returns true if every field is absent.
+  bool is_empty() const {
+    return !verdict && !mark_verdict && !tag_source && origins.empty() && control.empty() && !stream && !bucket &&
+           capture == Capture::kUnspecified && remarks.empty() && !input && !rng && event_record.empty() &&
+           event_wait.empty() && unknown.empty();
+  }
 };
 
 // One node. Passes may read all fields. Only the functions of Graph write the fields with
@@ -129,6 +136,19 @@ class Graph {
   StringId owner, class_name;
   ArgRange meta;  // in pool()
   std::string unknown;
+
+  // Calls field(name, member) for the fields that are neither nodes nor records, see records.h. The
+  // text form uses this list.
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("kind", self.kind);
+    field("num_forward_outputs", self.num_forward_outputs);
+    field("in_spec", self.in_spec);
+    field("out_spec", self.out_spec);
+    field("owner", self.owner);
+    field("class_name", self.class_name);
+    field("meta", self.meta);
+  }
 
   // -- reading
   const Node& operator[](NodeId id) const { return nodes_[id.index()]; }

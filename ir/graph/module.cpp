@@ -18,19 +18,10 @@ uint64_t hash_dims(const std::vector<Dim>& dims) {
   return hash;
 }
 
-bool same(const Source& a, const Source& b) {
-  return a.file == b.file && a.line == b.line && a.function == b.function && a.code == b.code && a.unknown == b.unknown;
-}
-
 uint64_t hash_source(const Source& source) {
   uint64_t hash = hash_combine(source.file.index(), source.line);
   hash = hash_combine(hash, source.function.index());
   return hash_combine(hash, source.code.index());
-}
-
-bool same(const Region& a, const Region& b) {
-  return a.id == b.id && a.id_is_none == b.id_is_none && a.name == b.name &&
-         a.has_backward_hook == b.has_backward_hook && a.unknown == b.unknown;
 }
 
 uint64_t hash_region(const Region& region) {
@@ -40,12 +31,12 @@ uint64_t hash_region(const Region& region) {
 }
 
 // The id of the equal entry, or of a new one.
-template <class IdType, class T, class Equal>
+template <class IdType, class T>
 IdType intern_entry(std::vector<T>& table, std::unordered_multimap<uint64_t, IdType>& index, uint64_t hash,
-                    const T& entry, Equal equal) {
+                    const T& entry) {
   const auto [first, last] = index.equal_range(hash);
   for (auto it = first; it != last; ++it) {
-    if (equal(table[it->second.index()], entry)) return it->second;
+    if (table[it->second.index()] == entry) return it->second;
   }
   const IdType id(table.size());
   table.push_back(entry);
@@ -72,9 +63,7 @@ std::unique_ptr<Module> Module::clone() const {
   return copy;
 }
 
-DimsId Module::dims(const std::vector<Dim>& dims) {
-  return intern_entry(dims_, dims_index_, hash_dims(dims), dims, [](const auto& a, const auto& b) { return a == b; });
-}
+DimsId Module::dims(const std::vector<Dim>& dims) { return intern_entry(dims_, dims_index_, hash_dims(dims), dims); }
 
 DimsId Module::contiguous_strides(DimsId sizes) {
   const std::vector<Dim> extent = dims(sizes);
@@ -137,13 +126,11 @@ void Module::resolve_targets() {
 }
 
 SourceId Module::source(const Source& source) {
-  return intern_entry(sources_, source_index_, hash_source(source), source,
-                      [](const Source& a, const Source& b) { return same(a, b); });
+  return intern_entry(sources_, source_index_, hash_source(source), source);
 }
 
 RegionId Module::region(const Region& region) {
-  return intern_entry(regions_, region_index_, hash_region(region), region,
-                      [](const Region& a, const Region& b) { return same(a, b); });
+  return intern_entry(regions_, region_index_, hash_region(region), region);
 }
 
 uint32_t Module::placements(std::vector<Placement> list) {

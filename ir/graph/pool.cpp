@@ -129,11 +129,6 @@ ArgRange ArgStack::take(size_t mark) {
   return range;
 }
 
-void ArgStack::clear() {
-  stack_.clear();
-  unknown_.clear();
-}
-
 void Pool::rename(ArgKind kind, const IdMap<StringId, StringId>& names) {
   for (Arg& arg : args_) {
     if (arg.is(kind) && names[arg.as_string()].is_valid()) arg = Arg::named(kind, names[arg.as_string()]);

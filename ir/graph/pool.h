@@ -93,7 +93,6 @@ class ArgStack {
   void push(const Arg& arg, std::string unknown);
   void close(ArgKind kind, size_t mark, StringId type = StringId(), std::string unknown = std::string());
   ArgRange take(size_t mark);
-  void clear();
 
  private:
   Pool* pool_;

@@ -253,6 +253,7 @@ struct Region {
   StringId name;
   bool has_backward_hook = false;
   std::string unknown;
+  bool operator==(const Region&) const = default;
   FXOPT_FIELDS(id, id_is_none, name, has_backward_hook)
 };
 
@@ -275,6 +276,7 @@ struct Source {
   StringId function;
   StringId code;
   std::string unknown;
+  bool operator==(const Source&) const = default;
   FXOPT_FIELDS(file, line, function, code)
 };
 

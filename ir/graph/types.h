@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -20,6 +22,14 @@ struct EnumName {
 template <class E>
 struct EnumNames;
 
+// Returns the table of an enumeration whose values count up from 0. `names` are in order of value.
+template <class E, size_t n>
+constexpr std::array<EnumName<E>, n> number_names(const std::string_view (&names)[n]) {
+  std::array<EnumName<E>, n> table{};
+  for (size_t i = 0; i < n; ++i) table[i] = {static_cast<E>(i), names[i]};
+  return table;
+}
+
 enum class SymbolKind : uint8_t {
   kUnspecified = 0,
   kBacked = 1,
@@ -28,12 +38,7 @@ enum class SymbolKind : uint8_t {
 };
 template <>
 struct EnumNames<SymbolKind> {
-  static constexpr EnumName<SymbolKind> kAll[] = {
-      {SymbolKind::kUnspecified, "unspecified"},
-      {SymbolKind::kBacked, "backed"},
-      {SymbolKind::kUnbacked, "unbacked"},
-      {SymbolKind::kRank, "rank"},
-  };
+  static constexpr auto kAll = number_names<SymbolKind>({"unspecified", "backed", "unbacked", "rank"});
 };
 
 enum class SymbolType : uint8_t {
@@ -43,11 +48,7 @@ enum class SymbolType : uint8_t {
 };
 template <>
 struct EnumNames<SymbolType> {
-  static constexpr EnumName<SymbolType> kAll[] = {
-      {SymbolType::kInt, "int"},
-      {SymbolType::kFloat, "float"},
-      {SymbolType::kBool, "bool"},
-  };
+  static constexpr auto kAll = number_names<SymbolType>({"int", "float", "bool"});
 };
 
 enum class DType : uint8_t {
@@ -82,36 +83,11 @@ enum class DType : uint8_t {
 };
 template <>
 struct EnumNames<DType> {
-  static constexpr EnumName<DType> kAll[] = {
-      {DType::kUnspecified, "unspecified"},
-      {DType::kUint8, "u8"},
-      {DType::kInt8, "i8"},
-      {DType::kInt16, "i16"},
-      {DType::kInt32, "i32"},
-      {DType::kInt64, "i64"},
-      {DType::kFloat16, "f16"},
-      {DType::kFloat32, "f32"},
-      {DType::kFloat64, "f64"},
-      {DType::kComplex32, "c32"},
-      {DType::kComplex64, "c64"},
-      {DType::kComplex128, "c128"},
-      {DType::kBool, "b8"},
-      {DType::kBfloat16, "bf16"},
-      {DType::kUint16, "u16"},
-      {DType::kUint32, "u32"},
-      {DType::kUint64, "u64"},
-      {DType::kFloat8E4m3fn, "f8e4m3fn"},
-      {DType::kFloat8E5m2, "f8e5m2"},
-      {DType::kFloat8E4m3fnuz, "f8e4m3fnuz"},
-      {DType::kFloat8E5m2fnuz, "f8e5m2fnuz"},
-      {DType::kFloat8E8m0fnu, "f8e8m0fnu"},
-      {DType::kFloat4E2m1fnX2, "f4e2m1fnx2"},
-      {DType::kQint8, "qint8"},
-      {DType::kQuint8, "quint8"},
-      {DType::kQint32, "qint32"},
-      {DType::kBits8, "bits8"},
-      {DType::kBits16, "bits16"},
-  };
+  static constexpr auto kAll =
+      number_names<DType>({"unspecified", "u8",         "i8",    "i16",      "i32",    "i64",        "f16",
+                           "f32",         "f64",        "c32",   "c64",      "c128",   "b8",         "bf16",
+                           "u16",         "u32",        "u64",   "f8e4m3fn", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz",
+                           "f8e8m0fnu",   "f4e2m1fnx2", "qint8", "quint8",   "qint32", "bits8",      "bits16"});
 };
 
 enum class Layout : uint8_t {
@@ -126,11 +102,8 @@ enum class Layout : uint8_t {
 };
 template <>
 struct EnumNames<Layout> {
-  static constexpr EnumName<Layout> kAll[] = {
-      {Layout::kStrided, "strided"},      {Layout::kSparseCoo, "sparse_coo"}, {Layout::kSparseCsr, "sparse_csr"},
-      {Layout::kSparseCsc, "sparse_csc"}, {Layout::kSparseBsr, "sparse_bsr"}, {Layout::kSparseBsc, "sparse_bsc"},
-      {Layout::kMkldnn, "mkldnn"},        {Layout::kJagged, "jagged"},
-  };
+  static constexpr auto kAll = number_names<Layout>(
+      {"strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "mkldnn", "jagged"});
 };
 
 enum class MemoryFormat : uint8_t {
@@ -141,12 +114,8 @@ enum class MemoryFormat : uint8_t {
 };
 template <>
 struct EnumNames<MemoryFormat> {
-  static constexpr EnumName<MemoryFormat> kAll[] = {
-      {MemoryFormat::kContiguous, "contiguous"},
-      {MemoryFormat::kPreserve, "preserve"},
-      {MemoryFormat::kChannelsLast, "channels_last"},
-      {MemoryFormat::kChannelsLast3d, "channels_last_3d"},
-  };
+  static constexpr auto kAll =
+      number_names<MemoryFormat>({"contiguous", "preserve", "channels_last", "channels_last_3d"});
 };
 
 enum class PlacementKind : uint8_t {
@@ -157,12 +126,7 @@ enum class PlacementKind : uint8_t {
 };
 template <>
 struct EnumNames<PlacementKind> {
-  static constexpr EnumName<PlacementKind> kAll[] = {
-      {PlacementKind::kReplicate, "replicate"},
-      {PlacementKind::kShard, "shard"},
-      {PlacementKind::kPartial, "partial"},
-      {PlacementKind::kStridedShard, "strided_shard"},
-  };
+  static constexpr auto kAll = number_names<PlacementKind>({"replicate", "shard", "partial", "strided_shard"});
 };
 
 enum class NodeKind : uint8_t {
@@ -176,12 +140,8 @@ enum class NodeKind : uint8_t {
 };
 template <>
 struct EnumNames<NodeKind> {
-  static constexpr EnumName<NodeKind> kAll[] = {
-      {NodeKind::kUnspecified, "unspecified"}, {NodeKind::kPlaceholder, "placeholder"},
-      {NodeKind::kGetAttr, "get_attr"},        {NodeKind::kCallFunction, "call_function"},
-      {NodeKind::kOutput, "output"},           {NodeKind::kCallMethod, "call_method"},
-      {NodeKind::kCallModule, "call_module"},
-  };
+  static constexpr auto kAll = number_names<NodeKind>(
+      {"unspecified", "placeholder", "get_attr", "call_function", "output", "call_method", "call_module"});
 };
 
 enum class Phase : uint8_t {
@@ -193,10 +153,7 @@ enum class Phase : uint8_t {
 };
 template <>
 struct EnumNames<Phase> {
-  static constexpr EnumName<Phase> kAll[] = {
-      {Phase::kUnspecified, "unspecified"}, {Phase::kForward, "forward"},     {Phase::kLoss, "loss"},
-      {Phase::kBackward, "backward"},       {Phase::kOptimizer, "optimizer"},
-  };
+  static constexpr auto kAll = number_names<Phase>({"unspecified", "forward", "loss", "backward", "optimizer"});
 };
 
 // The form in which the tracer recorded the phase.
@@ -217,20 +174,9 @@ enum class PhaseMarker : uint8_t {
 constexpr uint32_t marker_bit(PhaseMarker marker) { return uint32_t{1} << static_cast<uint32_t>(marker); }
 template <>
 struct EnumNames<PhaseMarker> {
-  static constexpr EnumName<PhaseMarker> kAll[] = {
-      {PhaseMarker::kUnspecified, "unspecified"},
-      {PhaseMarker::kAutogradBackward, "autograd_backward"},
-      {PhaseMarker::kIsForward, "is_forward"},
-      {PhaseMarker::kIsBackward, "is_backward"},
-      {PhaseMarker::kMustBeInForward, "must_be_in_forward"},
-      {PhaseMarker::kMustBeInBackward, "must_be_in_backward"},
-      {PhaseMarker::kCustomPhaseBackward, "custom_phase_backward"},
-      {PhaseMarker::kCustomPhaseForward, "custom_phase_forward"},
-      {PhaseMarker::kRematPassTag, "remat_pass_tag"},
-      {PhaseMarker::kApForward, "ap_forward"},
-      {PhaseMarker::kApBackward, "ap_backward"},
-      {PhaseMarker::kInferred, "inferred"},
-  };
+  static constexpr auto kAll = number_names<PhaseMarker>(
+      {"unspecified", "autograd_backward", "is_forward", "is_backward", "must_be_in_forward", "must_be_in_backward",
+       "custom_phase_backward", "custom_phase_forward", "remat_pass_tag", "ap_forward", "ap_backward", "inferred"});
 };
 
 // A save/recompute decision on a node.
@@ -245,15 +191,8 @@ enum class Tag : uint8_t {
 };
 template <>
 struct EnumNames<Tag> {
-  static constexpr EnumName<Tag> kAll[] = {
-      {Tag::kNone, "NONE"},
-      {Tag::kMustSave, "MUST_SAVE"},
-      {Tag::kPreferSave, "PREFER_SAVE"},
-      {Tag::kMustRecompute, "MUST_RECOMPUTE"},
-      {Tag::kPreferRecompute, "PREFER_RECOMPUTE"},
-      {Tag::kMustOffload, "MUST_OFFLOAD"},
-      {Tag::kPreferOffload, "PREFER_OFFLOAD"},
-  };
+  static constexpr auto kAll = number_names<Tag>(
+      {"NONE", "MUST_SAVE", "PREFER_SAVE", "MUST_RECOMPUTE", "PREFER_RECOMPUTE", "MUST_OFFLOAD", "PREFER_OFFLOAD"});
 };
 
 // The outcome of a tag.
@@ -268,15 +207,8 @@ enum class Verdict : uint8_t {
 };
 template <>
 struct EnumNames<Verdict> {
-  static constexpr EnumName<Verdict> kAll[] = {
-      {Verdict::kNone, "none"},
-      {Verdict::kHonoured, "honoured"},
-      {Verdict::kImplied, "implied"},
-      {Verdict::kMoot, "moot"},
-      {Verdict::kOverridden, "overridden"},
-      {Verdict::kDropped, "dropped"},
-      {Verdict::kConflicting, "conflicting"},
-  };
+  static constexpr auto kAll =
+      number_names<Verdict>({"none", "honoured", "implied", "moot", "overridden", "dropped", "conflicting"});
 };
 
 // The outcome of the proof that a pass preserves the results of the module.
@@ -287,11 +219,7 @@ enum class ProofVerdict : uint8_t {
 };
 template <>
 struct EnumNames<ProofVerdict> {
-  static constexpr EnumName<ProofVerdict> kAll[] = {
-      {ProofVerdict::kNone, "none"},
-      {ProofVerdict::kProved, "proved"},
-      {ProofVerdict::kUnproved, "unproved"},
-  };
+  static constexpr auto kAll = number_names<ProofVerdict>({"none", "proved", "unproved"});
 };
 
 // The rule that decided the outcome of a tag. ir/step/tag_rules.h describes the rules, in the order
@@ -320,28 +248,10 @@ enum class TagRule : uint8_t {
 };
 template <>
 struct EnumNames<TagRule> {
-  static constexpr EnumName<TagRule> kAll[] = {
-      {TagRule::kNone, "none"},
-      {TagRule::kBackwardTag, "backward_tag"},
-      {TagRule::kSymbol, "symbol"},
-      {TagRule::kUnrepeatable, "unrepeatable"},
-      {TagRule::kRandomSlot, "random_slot"},
-      {TagRule::kWritten, "written"},
-      {TagRule::kRegionBoundary, "region_boundary"},
-      {TagRule::kMustRecompute, "must_recompute"},
-      {TagRule::kPreference, "preference"},
-      {TagRule::kReplay, "replay"},
-      {TagRule::kMustSave, "must_save"},
-      {TagRule::kInherited, "inherited"},
-      {TagRule::kMerged, "merged"},
-      {TagRule::kCollective, "collective"},
-      {TagRule::kOffload, "offload"},
-      {TagRule::kReturned, "returned"},
-      {TagRule::kKeptAnyway, "kept_anyway"},
-      {TagRule::kExcluded, "excluded"},
-      {TagRule::kCut, "cut"},
-      {TagRule::kShape, "shape"},
-  };
+  static constexpr auto kAll = number_names<TagRule>(
+      {"none",           "backward_tag", "symbol",      "unrepeatable", "random_slot", "written", "region_boundary",
+       "must_recompute", "preference",   "replay",      "must_save",    "inherited",   "merged",  "collective",
+       "offload",        "returned",     "kept_anyway", "excluded",     "cut",         "shape"});
 };
 
 enum class OriginKind : uint8_t {
@@ -353,11 +263,8 @@ enum class OriginKind : uint8_t {
 };
 template <>
 struct EnumNames<OriginKind> {
-  static constexpr EnumName<OriginKind> kAll[] = {
-      {OriginKind::kUnspecified, "unspecified"}, {OriginKind::kRecomputed, "recomputed"},
-      {OriginKind::kMerged, "merged"},           {OriginKind::kReplaced, "replaced"},
-      {OriginKind::kImported, "imported"},
-  };
+  static constexpr auto kAll =
+      number_names<OriginKind>({"unspecified", "recomputed", "merged", "replaced", "imported"});
 };
 
 enum class ControlKind : uint8_t {
@@ -367,11 +274,7 @@ enum class ControlKind : uint8_t {
 };
 template <>
 struct EnumNames<ControlKind> {
-  static constexpr EnumName<ControlKind> kAll[] = {
-      {ControlKind::kOrder, "order"},
-      {ControlKind::kDataReady, "data_ready"},
-      {ControlKind::kKeepAlive, "keep_alive"},
-  };
+  static constexpr auto kAll = number_names<ControlKind>({"order", "data_ready", "keep_alive"});
 };
 
 enum class Capture : uint8_t {
@@ -382,12 +285,7 @@ enum class Capture : uint8_t {
 };
 template <>
 struct EnumNames<Capture> {
-  static constexpr EnumName<Capture> kAll[] = {
-      {Capture::kUnspecified, "unspecified"},
-      {Capture::kAllowed, "allowed"},
-      {Capture::kForbidden, "forbidden"},
-      {Capture::kBreakBefore, "break_before"},
-  };
+  static constexpr auto kAll = number_names<Capture>({"unspecified", "allowed", "forbidden", "break_before"});
 };
 
 enum class GraphKind : uint8_t {
@@ -402,16 +300,8 @@ enum class GraphKind : uint8_t {
 };
 template <>
 struct EnumNames<GraphKind> {
-  static constexpr EnumName<GraphKind> kAll[] = {
-      {GraphKind::kUnspecified, "unspecified"},
-      {GraphKind::kForwardLossBackward, "forward_loss_backward"},
-      {GraphKind::kJoint, "joint"},
-      {GraphKind::kForward, "forward"},
-      {GraphKind::kBackward, "backward"},
-      {GraphKind::kInference, "inference"},
-      {GraphKind::kSubgraph, "subgraph"},
-      {GraphKind::kOptimizer, "optimizer"},
-  };
+  static constexpr auto kAll = number_names<GraphKind>(
+      {"unspecified", "forward_loss_backward", "joint", "forward", "backward", "inference", "subgraph", "optimizer"});
 };
 
 enum class InputRole : uint8_t {
@@ -432,22 +322,9 @@ enum class InputRole : uint8_t {
 };
 template <>
 struct EnumNames<InputRole> {
-  static constexpr EnumName<InputRole> kAll[] = {
-      {InputRole::kUnspecified, "unspecified"},
-      {InputRole::kParameter, "parameter"},
-      {InputRole::kBuffer, "buffer"},
-      {InputRole::kInput, "input"},
-      {InputRole::kTangent, "tangent"},
-      {InputRole::kSavedValue, "saved_value"},
-      {InputRole::kRngState, "rng_state"},
-      {InputRole::kOptimizerState, "optimizer_state"},
-      {InputRole::kSeed, "seed"},
-      {InputRole::kRngOffset, "rng_offset"},
-      {InputRole::kToken, "token"},
-      {InputRole::kConstant, "constant"},
-      {InputRole::kSymbol, "symbol"},
-      {InputRole::kBackwardState, "backward_state"},
-  };
+  static constexpr auto kAll = number_names<InputRole>({"unspecified", "parameter", "buffer", "input", "tangent",
+                                                        "saved_value", "rng_state", "optimizer_state", "seed",
+                                                        "rng_offset", "token", "constant", "symbol", "backward_state"});
 };
 
 enum class OutputRole : uint8_t {
@@ -464,18 +341,9 @@ enum class OutputRole : uint8_t {
 };
 template <>
 struct EnumNames<OutputRole> {
-  static constexpr EnumName<OutputRole> kAll[] = {
-      {OutputRole::kUnspecified, "unspecified"},
-      {OutputRole::kUser, "user"},
-      {OutputRole::kLoss, "loss"},
-      {OutputRole::kGradient, "gradient"},
-      {OutputRole::kMutation, "mutation"},
-      {OutputRole::kSavedValue, "saved_value"},
-      {OutputRole::kRngState, "rng_state"},
-      {OutputRole::kToken, "token"},
-      {OutputRole::kIntermediateBase, "intermediate_base"},
-      {OutputRole::kRngOffset, "rng_offset"},
-  };
+  static constexpr auto kAll =
+      number_names<OutputRole>({"unspecified", "user", "loss", "gradient", "mutation", "saved_value", "rng_state",
+                                "token", "intermediate_base", "rng_offset"});
 };
 
 enum class RngState : uint8_t {
@@ -484,10 +352,7 @@ enum class RngState : uint8_t {
 };
 template <>
 struct EnumNames<RngState> {
-  static constexpr EnumName<RngState> kAll[] = {
-      {RngState::kImplicit, "implicit"},
-      {RngState::kKnown, "known"},
-  };
+  static constexpr auto kAll = number_names<RngState>({"implicit", "known"});
 };
 
 // Returns the printed name of `value`. Returns an empty text for a number that this build does not

@@ -24,7 +24,7 @@ std::optional<Arg> TextParser::plain_arg(uint32_t depth) {
     case TokenKind::kFloat:
       return number_arg();
     case TokenKind::kString:
-      return named_arg(ArgKind::kString);
+      return named_arg(ArgKind::kString, string_literal());
     case TokenKind::kEllipsis:
       lexer_.advance();
       return Arg::ellipsis();
@@ -35,23 +35,12 @@ std::optional<Arg> TextParser::plain_arg(uint32_t depth) {
     fail(ErrorCode::kBadValue, offset(), "metadata contains a node", "refer to the node by its uid: uid(57)");
     return std::nullopt;
   }
-  if (lexer_.is('%')) {
-    const std::optional<NodeId> id = node_reference();
-    if (!id) return std::nullopt;
-    return Arg::node(*id);
-  }
-  if (lexer_.is('@')) {
-    lexer_.advance();
-    const std::optional<std::string_view> graph_name = name();
-    if (!graph_name) return std::nullopt;
-    return Arg::named(ArgKind::kGraph, module_->intern(*graph_name));
-  }
+  if (lexer_.is('%')) return make_arg(node_reference(), Arg::node);
+  if (accept('@')) return named_arg(ArgKind::kGraph, name());
   if ((lexer_.is('[') || lexer_.is('(') || lexer_.is('{')) && !check_depth(depth)) return std::nullopt;
-  if (lexer_.is('[')) {
-    lexer_.advance();
+  if (accept('[')) {
     const std::optional<Arg> list = sequence(ArgKind::kList, ']', depth);
-    if (!list || !expect(']')) return std::nullopt;
-    return list;
+    return list && expect(']') ? list : std::nullopt;
   }
   if (lexer_.is('(')) return tuple(depth);
   if (lexer_.is('{')) return dict(depth);
@@ -60,20 +49,14 @@ std::optional<Arg> TextParser::plain_arg(uint32_t depth) {
 }
 
 std::optional<Arg> TextParser::number_arg() {
-  if (lexer_.token().kind == TokenKind::kInteger) {
-    const std::optional<int64_t> value = integer<int64_t>();
-    if (!value) return std::nullopt;
-    return Arg::integer(*value);
-  }
-  const std::optional<uint64_t> bits = float_bits();
-  if (!bits) return std::nullopt;
-  return Arg::floating_bits(*bits);
+  if (lexer_.token().kind == TokenKind::kInteger) return make_arg(integer<int64_t>(), Arg::integer);
+  return make_arg(float_bits(), Arg::floating_bits);
 }
 
 std::optional<Arg> TextParser::word_arg(uint32_t depth) {
   const std::string_view word = lexer_.text();
   if (word == "inf" || word == "nan" || word == "float") return number_arg();
-  if (word == "base64") return bytes_arg(ArgKind::kBytes);
+  if (word == "base64") return named_arg(ArgKind::kBytes, bytes_literal());
   if (is_bool_word()) return Arg::boolean(bool_word());
   if (word != "None") return call_arg(depth);
   lexer_.advance();
@@ -88,23 +71,20 @@ std::optional<Arg> TextParser::call_arg(uint32_t depth) {
     std::optional<Arg> (*read)(TextParser&, uint32_t depth);
   };
   using P = TextParser;
-  static constexpr auto kMake = []<class T>(const std::optional<T>& value, Arg (*make)(T)) {
-    return value ? std::optional<Arg>(make(*value)) : std::nullopt;
-  };
   static constexpr Form kForms[] = {
-      {"sym", false, [](P& p, uint32_t) { return kMake(p.expression(p.offset()), Arg::expr); }},
-      {"group_expr", false, [](P& p, uint32_t) { return kMake(p.expression(p.offset()), Arg::group_expr); }},
-      {"dtype", false, [](P& p, uint32_t) { return kMake(p.enumerator<DType>("a dtype"), Arg::dtype); }},
-      {"layout", false, [](P& p, uint32_t) { return kMake(p.enumerator<Layout>("a layout"), Arg::layout); }},
+      {"sym", false, [](P& p, uint32_t) { return make_arg(p.expression(p.offset()), Arg::expr); }},
+      {"group_expr", false, [](P& p, uint32_t) { return make_arg(p.expression(p.offset()), Arg::group_expr); }},
+      {"dtype", false, [](P& p, uint32_t) { return make_arg(p.enumerator<DType>("a dtype"), Arg::dtype); }},
+      {"layout", false, [](P& p, uint32_t) { return make_arg(p.enumerator<Layout>("a layout"), Arg::layout); }},
       {"memory_format", false,
-       [](P& p, uint32_t) { return kMake(p.enumerator<MemoryFormat>("a memory format"), Arg::memory_format); }},
-      {"uid", false, [](P& p, uint32_t) { return kMake(p.integer<uint64_t>(), Arg::uid_ref); }},
-      {"device", false, [](P& p, uint32_t) { return p.named_arg(ArgKind::kDevice); }},
-      {"group", false, [](P& p, uint32_t) { return p.named_arg(ArgKind::kGroup); }},
-      {"mesh", false, [](P& p, uint32_t) { return p.named_arg(ArgKind::kMesh); }},
-      {"rng_slot", false, [](P& p, uint32_t) { return p.named_arg(ArgKind::kRngSlot); }},
-      {"unknown", false, [](P& p, uint32_t) { return p.bytes_arg(ArgKind::kUnknown); }},
-      {"op", false, [](P& p, uint32_t) { return p.op_arg(); }},
+       [](P& p, uint32_t) { return make_arg(p.enumerator<MemoryFormat>("a memory format"), Arg::memory_format); }},
+      {"uid", false, [](P& p, uint32_t) { return make_arg(p.integer<uint64_t>(), Arg::uid_ref); }},
+      {"device", false, [](P& p, uint32_t) { return p.named_arg(ArgKind::kDevice, p.string_literal()); }},
+      {"group", false, [](P& p, uint32_t) { return p.named_arg(ArgKind::kGroup, p.string_literal()); }},
+      {"mesh", false, [](P& p, uint32_t) { return p.named_arg(ArgKind::kMesh, p.string_literal()); }},
+      {"rng_slot", false, [](P& p, uint32_t) { return p.named_arg(ArgKind::kRngSlot, p.string_literal()); }},
+      {"unknown", false, [](P& p, uint32_t) { return p.named_arg(ArgKind::kUnknown, p.bytes_literal()); }},
+      {"op", false, [](P& p, uint32_t) { return p.named_arg(ArgKind::kOp, p.name()); }},
       {"enum", true, [](P& p, uint32_t) { return p.enum_arg(); }},
       {"opaque", true, [](P& p, uint32_t) { return p.opaque_arg(); }},
       {"complex", true, [](P& p, uint32_t) { return p.complex_arg(); }},
@@ -164,47 +144,33 @@ std::optional<uint64_t> TextParser::float_bits() {
 }
 
 // Reads up to `close`, which the caller reads.
-std::optional<Arg> TextParser::sequence(ArgKind kind, char close, uint32_t depth) {
+std::optional<Arg> TextParser::sequence(ArgKind kind, char close, uint32_t depth, bool* has_comma) {
   const size_t mark = stack_->mark();
-  while (!lexer_.is(close)) {
-    if (!arg(depth + 1)) return std::nullopt;
-    if (!lexer_.is(',')) break;
-    lexer_.advance();
-  }
+  if (!items(
+          close, [&] { return arg(depth + 1); }, has_comma))
+    return std::nullopt;
   return Arg::children(kind, stack_->take(mark));
 }
 
 std::optional<Arg> TextParser::tuple(uint32_t depth) {
   const size_t begin = offset();
   lexer_.advance();
-  const size_t mark = stack_->mark();
   bool has_comma = false;
-  while (!lexer_.is(')')) {
-    if (!arg(depth + 1)) return std::nullopt;
-    if (!lexer_.is(',')) break;
-    has_comma = true;
-    lexer_.advance();
-  }
-  const ArgRange range = stack_->take(mark);
-  if (!expect(')')) return std::nullopt;
-  if (range.count == 1 && !has_comma) {
+  const std::optional<Arg> result = sequence(ArgKind::kTuple, ')', depth, &has_comma);
+  if (!result || !expect(')')) return std::nullopt;
+  if (result->range().count == 1 && !has_comma) {
     fail(ErrorCode::kSyntax, begin, "a tuple of one item needs a comma", "write (item,)");
     return std::nullopt;
   }
-  return Arg::children(ArgKind::kTuple, range);
+  return result;
 }
 
 std::optional<Arg> TextParser::dict(uint32_t depth) {
   lexer_.advance();
   const size_t mark = stack_->mark();
-  while (!lexer_.is('}')) {
-    if (!arg(depth + 1) || !expect(':') || !arg(depth + 1)) return std::nullopt;
-    if (!lexer_.is(',')) break;
-    lexer_.advance();
-  }
-  const ArgRange range = stack_->take(mark);
-  if (!expect('}')) return std::nullopt;
-  return Arg::children(ArgKind::kDict, range);
+  const auto read = [&] { return arg(depth + 1) && expect(':') && arg(depth + 1); };
+  if (!items('}', read) || !expect('}')) return std::nullopt;
+  return Arg::children(ArgKind::kDict, stack_->take(mark));
 }
 
 std::optional<Arg> TextParser::typed_arg(uint32_t depth) {
@@ -242,8 +208,7 @@ std::optional<Arg> TextParser::enum_arg() {
   const std::optional<StringId> value_name = interned();
   if (!value_name) return std::nullopt;
   Arg number = Arg::none();
-  if (lexer_.is(',')) {
-    lexer_.advance();
+  if (accept(',')) {
     const std::optional<int64_t> read = integer<int64_t>();
     if (!read) return std::nullopt;
     number = Arg::integer(*read);
@@ -257,15 +222,11 @@ std::optional<Arg> TextParser::opaque_arg() {
   if (!type) return std::nullopt;
   std::optional<StringId> text = module_->intern("");
   std::optional<std::string> payload = std::string();
-  if (lexer_.is(',')) {
-    lexer_.advance();
+  if (accept(',')) {
     text = interned();
     if (!text) return std::nullopt;
-    if (lexer_.is(',')) {
-      lexer_.advance();
-      payload = bytes_literal();
-      if (!payload) return std::nullopt;
-    }
+    if (accept(',')) payload = bytes_literal();
+    if (!payload) return std::nullopt;
   }
   const Arg parts[] = {Arg::string(*type), Arg::string(*text), Arg::named(ArgKind::kBytes, module_->intern(*payload))};
   return Arg::children(ArgKind::kOpaque, pool_->append(parts));
@@ -280,22 +241,9 @@ std::optional<Arg> TextParser::complex_arg() {
   return Arg::children(ArgKind::kComplex, pool_->append(parts));
 }
 
-std::optional<Arg> TextParser::op_arg() {
-  const std::optional<std::string_view> target = name();
-  if (!target) return std::nullopt;
-  return Arg::named(ArgKind::kOp, module_->intern(*target));
-}
-
-std::optional<Arg> TextParser::named_arg(ArgKind kind) {
-  const std::optional<StringId> text = interned();
+std::optional<Arg> TextParser::named_arg(ArgKind kind, const std::optional<std::string_view>& text) {
   if (!text) return std::nullopt;
-  return Arg::named(kind, *text);
-}
-
-std::optional<Arg> TextParser::bytes_arg(ArgKind kind) {
-  const std::optional<std::string> bytes = bytes_literal();
-  if (!bytes) return std::nullopt;
-  return Arg::named(kind, module_->intern(*bytes));
+  return Arg::named(kind, module_->intern(*text));
 }
 
 std::optional<Arg> TextParser::value_arg(uint32_t depth) {
@@ -309,16 +257,14 @@ std::optional<Arg> TextParser::value_arg(uint32_t depth) {
 }
 
 bool TextParser::meta(ArgRange& entries) {
-  if (!expect('{')) return false;
   const size_t mark = stack_->mark();
-  while (!lexer_.is('}')) {
+  const auto read_entry = [this] {
     const std::optional<StringId> key = interned();
-    if (!key || !expect(':') || !entry(*key)) return false;
-    if (!lexer_.is(',')) break;
-    lexer_.advance();
-  }
+    return key && expect(':') && entry(*key);
+  };
+  if (!expect('{') || !items('}', read_entry) || !expect('}')) return false;
   entries = stack_->take(mark);
-  return expect('}');
+  return true;
 }
 
 bool TextParser::entry(StringId key) {

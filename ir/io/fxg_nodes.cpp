@@ -32,7 +32,7 @@ struct TextParser::NodeFields {
   StringId module_path_source;
   std::optional<int64_t> seq_nr;
   std::optional<Source> source;
-  MetaRange meta;
+  ArgRange meta;
   NodeExtra extra;
   std::string unknown;
 
@@ -62,13 +62,6 @@ struct TextParser::NodeFields {
     field("event_wait", self.extra.event_wait);
     field("meta", self.meta);
   }
-
-  bool has_extra() const {
-    return extra.verdict || extra.mark_verdict || extra.tag_source || !extra.origins.empty() ||
-           !extra.control.empty() || extra.stream || extra.bucket || extra.capture != Capture::kUnspecified ||
-           !extra.remarks.empty() || extra.input || extra.rng || !extra.event_record.empty() ||
-           !extra.event_wait.empty() || !unknown.empty();
-  }
 };
 
 bool TextParser::node() {
@@ -79,8 +72,7 @@ bool TextParser::node() {
   node_name_ = *node_name;
   const StringId name_id = module_->intern(*node_name);
   ValueId value_id;
-  if (lexer_.is(':')) {
-    lexer_.advance();
+  if (accept(':')) {
     const std::optional<ValueId> read = value();
     if (!read) return false;
     value_id = *read;
@@ -167,20 +159,16 @@ bool TextParser::call_arguments(NodeArgs& result) {
   may_name_nodes_ = true;
   const size_t mark = stack_->mark();
   bool has_keywords = false;
-  while (!lexer_.is(')')) {
+  const auto read = [&] {
     const TokenKind kind = lexer_.token().kind;
     if ((kind == TokenKind::kIdentifier || kind == TokenKind::kString) && lexer_.next_byte() == '=') {
       if (!std::exchange(has_keywords, true)) result.args = stack_->take(mark);
       const std::optional<std::string_view> key = name();
-      if (!key || !expect('=') || !entry(module_->intern(*key))) return false;
-    } else if (has_keywords) {
-      return fail_here("a positional argument follows a keyword argument");
-    } else if (!arg(1)) {
-      return false;
+      return key && expect('=') && entry(module_->intern(*key));
     }
-    if (!lexer_.is(',')) break;
-    lexer_.advance();
-  }
+    return has_keywords ? fail_here("a positional argument follows a keyword argument") : arg(1);
+  };
+  if (!items(')', read)) return false;
   may_name_nodes_ = false;
   (has_keywords ? result.kwargs : result.args) = stack_->take(mark);
   return expect(')');
@@ -216,11 +204,9 @@ bool TextParser::apply(NodeFields& item, NodeId id, size_t at) {
   node.has_seq_nr = item.seq_nr.has_value();
   node.seq_nr = item.seq_nr.value_or(0);
   if (item.source) node.source = module_->source(*item.source);
-  node.meta = item.meta.range;
-  if (item.has_extra()) {
-    item.extra.unknown = std::move(item.unknown);
-    graph_->mutable_extra(id) = std::move(item.extra);
-  }
+  node.meta = item.meta;
+  item.extra.unknown = std::move(item.unknown);
+  if (!item.extra.is_empty()) graph_->mutable_extra(id) = std::move(item.extra);
   return true;
 }
 

@@ -50,25 +50,6 @@ struct CounterFields {
   }
 };
 
-struct GraphFields {
-  GraphKind kind = GraphKind::kUnspecified;
-  std::optional<int64_t> num_forward_outputs;
-  StringId in_spec, out_spec, owner, class_name;
-  MetaRange meta;
-  std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("kind", self.kind);
-    field("num_forward_outputs", self.num_forward_outputs);
-    field("in_spec", self.in_spec);
-    field("out_spec", self.out_spec);
-    field("owner", self.owner);
-    field("class_name", self.class_name);
-    field("meta", self.meta);
-  }
-};
-
 }  // namespace
 
 std::string suggest(std::string_view word, const std::vector<std::string_view>& candidates) {
@@ -264,27 +245,13 @@ bool TextParser::graph() {
   // an item.
   const bool has_fields = lexer_.is('}') ? lexer_.next_byte() == '{'
                                          : lexer_.token().kind == TokenKind::kIdentifier && lexer_.next_byte() == '=';
-  if (has_fields && (!graph_fields() || !expect('{'))) return false;
+  if (has_fields && (!fields(*graph_, '}') || !expect('{'))) return false;
   graph_begin_ = lexer_;
   while (!lexer_.is('}')) {
     if (!graph_item()) return false;
   }
   if (!finish_graph()) return false;
   lexer_.advance();
-  return true;
-}
-
-bool TextParser::graph_fields() {
-  GraphFields item;
-  if (!fields(item, '}')) return false;
-  graph_->kind = item.kind;
-  graph_->num_forward_outputs = item.num_forward_outputs;
-  graph_->in_spec = item.in_spec;
-  graph_->out_spec = item.out_spec;
-  graph_->owner = item.owner;
-  graph_->class_name = item.class_name;
-  graph_->meta = item.meta.range;
-  graph_->unknown = std::move(item.unknown);
   return true;
 }
 

@@ -56,7 +56,6 @@ class TextParser {
   bool carried(std::optional<std::string>& message);
   bool finish_module();
   bool graph();
-  bool graph_fields();
   bool graph_item();
   bool finish_graph();
   template <class Record>
@@ -92,7 +91,7 @@ class TextParser {
   }
   std::optional<Arg> call_arg(uint32_t depth);
   std::optional<Arg> number_arg();
-  std::optional<Arg> sequence(ArgKind kind, char close, uint32_t depth);
+  std::optional<Arg> sequence(ArgKind kind, char close, uint32_t depth, bool* has_comma = nullptr);
   std::optional<Arg> tuple(uint32_t depth);
   std::optional<Arg> dict(uint32_t depth);
   std::optional<Arg> typed_arg(uint32_t depth);
@@ -100,9 +99,7 @@ class TextParser {
   std::optional<Arg> enum_arg();
   std::optional<Arg> opaque_arg();
   std::optional<Arg> complex_arg();
-  std::optional<Arg> op_arg();
-  std::optional<Arg> named_arg(ArgKind kind);
-  std::optional<Arg> bytes_arg(ArgKind kind);
+  std::optional<Arg> named_arg(ArgKind kind, const std::optional<std::string_view>& text);
   std::optional<Arg> value_arg(uint32_t depth);
   std::optional<uint64_t> float_bits();
   bool meta(ArgRange& entries);
@@ -116,6 +113,7 @@ class TextParser {
   std::optional<ParsedValue> parsed_value(uint32_t depth);
   std::optional<Value> plain_value(uint32_t depth, std::string& unknown);
   std::optional<Value> word_value(uint32_t depth, std::string& unknown);
+  bool child_value(uint32_t depth, std::vector<ParsedValue>& children);
   std::optional<Value> value_sequence(ValueKind kind, char close, uint32_t depth);
   std::optional<Value> value_dict(uint32_t depth);
   bool symbolic_value(std::optional<SymbolType> type, Value& result);
@@ -136,6 +134,23 @@ class TextParser {
 
   // fxg_parse.cpp: words, strings, numbers
   bool expect(char punct);
+  // Reads the token if it is `punct`. Otherwise returns false, without an error.
+  bool accept(char punct) {
+    if (!lexer_.is(punct)) return false;
+    lexer_.advance();
+    return true;
+  }
+  // Reads items that are separated by commas, up to `close`, which the caller reads. `item` reads
+  // one item. A comma may follow the last item. Sets `has_comma` if there is a comma.
+  template <class Item>
+  bool items(char close, const Item& item, bool* has_comma = nullptr) {
+    while (!lexer_.is(close)) {
+      if (!item()) return false;
+      if (!accept(',')) break;
+      if (has_comma != nullptr) *has_comma = true;
+    }
+    return true;
+  }
   // Returns true if the current token is an identifier. Otherwise records an error and returns
   // false.
   bool at_word(std::string_view what);
@@ -166,7 +181,7 @@ class TextParser {
   bool control_dep(ControlDep& dep);
   bool placement(Placement& placement);
   template <class Record>
-  bool unknown_field(std::string_view field_name, size_t offset);
+  bool unknown_field(const Record& item, std::string_view field_name, size_t offset);
 
   bool fail(ErrorCode code, size_t offset, std::string message, std::string hint = std::string());
   bool fail_here(std::string message, std::string hint = std::string());
@@ -233,8 +248,7 @@ std::optional<T> TextParser::integer() {
 
 template <class E>
 std::optional<E> TextParser::enumerator(std::string_view what) {
-  if (lexer_.is('?')) {
-    lexer_.advance();
+  if (accept('?')) {
     const std::optional<std::underlying_type_t<E>> number = integer<std::underlying_type_t<E>>();
     if (!number) return std::nullopt;
     return static_cast<E>(*number);
@@ -253,21 +267,17 @@ std::optional<E> TextParser::enumerator(std::string_view what) {
 
 template <class T>
 bool TextParser::list_field(std::vector<T>& list) {
-  if (!expect('[')) return false;
-  while (!lexer_.is(']')) {
-    T item{};
+  const auto read = [&] {
+    T& item = list.emplace_back();
     if constexpr (std::is_same_v<T, StringId>) {
       const std::optional<StringId> text = interned();
-      if (!text) return false;
-      item = *text;
-    } else if (!field(item)) {
-      return false;
+      if (text) item = *text;
+      return text.has_value();
+    } else {
+      return field(item);
     }
-    list.push_back(std::move(item));
-    if (!lexer_.is(',')) break;
-    lexer_.advance();
-  }
-  return expect(']');
+  };
+  return expect('[') && items(']', read) && expect(']');
 }
 
 template <class>
@@ -319,6 +329,8 @@ bool TextParser::field(T& value) {
     return assign(tensor_field());
   } else if constexpr (std::is_same_v<T, MetaRange>) {
     return meta(value.range);
+  } else if constexpr (std::is_same_v<T, ArgRange>) {
+    return meta(value);
   } else if constexpr (std::is_same_v<T, ControlDep>) {
     return control_dep(value);
   } else if constexpr (std::is_same_v<T, Placement>) {
@@ -332,7 +344,7 @@ template <class Record>
 bool TextParser::fields(Record& item, char close) {
   uint64_t seen = 0;
   bool has_unknown = false;
-  while (!lexer_.is(close)) {
+  const auto read = [&] {
     if (!at_word("a field name or " + quote(std::string_view(&close, 1)))) return false;
     const std::string_view field_name = lexer_.text();
     const size_t name_offset = offset();
@@ -363,22 +375,19 @@ bool TextParser::fields(Record& item, char close) {
         ok = repeated || field(item.unknown);
       }
     }
-    if (!found) return unknown_field<Record>(field_name, name_offset);
+    if (!found) return unknown_field(item, field_name, name_offset);
     if (repeated) {
       return fail(ErrorCode::kDuplicateName, name_offset, "field " + shown(field_name) + " is given twice");
     }
-    if (!ok) return false;
-    if (!lexer_.is(',')) break;
-    lexer_.advance();
-  }
-  return expect(close);
+    return ok;
+  };
+  return items(close, read) && expect(close);
 }
 
 template <class Record>
-bool TextParser::unknown_field(std::string_view field_name, size_t at) {
-  Record blank{};
+bool TextParser::unknown_field(const Record& item, std::string_view field_name, size_t at) {
   std::vector<std::string_view> names;
-  Record::visit(blank, [&names](std::string_view candidate, auto&) { names.push_back(candidate); });
+  Record::visit(item, [&names](std::string_view candidate, const auto&) { names.push_back(candidate); });
   return fail(ErrorCode::kSyntax, at, "there is no field " + shown(field_name) + " here", suggest(field_name, names));
 }
 

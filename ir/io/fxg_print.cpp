@@ -98,8 +98,10 @@ void TextPrinter::graph(const Graph& graph, uint64_t& next_uid) {
   out_ += "graph @";
   name(module_.text(graph.name()));
   out_ += ' ';
-  if (graph_fields(graph)) out_ += ' ';
-  out_ += "{\n";
+  const size_t begin = out_.size();
+  record(graph);
+  if (out_.size() == begin + std::string_view("{}").size()) out_.resize(begin);
+  out_ += out_.size() > begin ? " {\n" : "{\n";
   for (const OutputSpec& spec : graph.outputs) {
     out_ += "  ";
     line("output_spec", spec);
@@ -121,26 +123,6 @@ void TextPrinter::graph(const Graph& graph, uint64_t& next_uid) {
   out_ += "}\n";
   graph_ = nullptr;
   pool_ = &module_.pool;
-}
-
-bool TextPrinter::graph_fields(const Graph& graph) {
-  const size_t begin = out_.size();
-  out_ += '{';
-  Commas commas(out_);
-  member_unless_default(commas, "kind", graph.kind);
-  member_unless_default(commas, "num_forward_outputs", graph.num_forward_outputs);
-  member_unless_default(commas, "in_spec", graph.in_spec);
-  member_unless_default(commas, "out_spec", graph.out_spec);
-  member_unless_default(commas, "owner", graph.owner);
-  member_unless_default(commas, "class_name", graph.class_name);
-  member_unless_default(commas, "meta", MetaRange{graph.meta});
-  unknown_member(commas, graph.unknown);
-  if (out_.size() == begin + 1) {
-    out_.pop_back();
-    return false;
-  }
-  out_ += '}';
-  return true;
 }
 
 std::string_view TextPrinter::target_of(const Node& node) const {
@@ -234,7 +216,7 @@ void TextPrinter::attributes(const Graph& graph, NodeId id, uint64_t expected_ui
   }
   common_attributes(commas, node);
   if (extra != nullptr) rare_attributes(commas, *extra);
-  member_unless_default(commas, "meta", MetaRange{node.meta});
+  member_unless_default(commas, "meta", node.meta);
   if (extra != nullptr) unknown_member(commas, extra->unknown);
   if (out_.size() == empty) {
     out_.resize(begin);
@@ -268,15 +250,11 @@ void TextPrinter::rare_attributes(Commas& commas, const NodeExtra& extra) {
 }
 
 void TextPrinter::control(const std::vector<ControlDep>& deps) {
-  out_ += "control=[";
-  Commas commas(out_);
-  for (const ControlDep& dep : deps) {
-    commas.next();
-    enumerator(dep.kind);
+  listed(static_cast<uint32_t>(deps.size()), "control=[", "]", [&](uint32_t i) {
+    enumerator(deps[i].kind);
     out_ += " %";
-    name(graph_->name_of(dep.node));
-  }
-  out_ += ']';
+    name(graph_->name_of(deps[i].node));
+  });
 }
 
 void TextPrinter::call(const Graph& graph, NodeId id) {

@@ -45,6 +45,8 @@ bool is_default(const T& value) {
     return !value.is_valid();
   } else if constexpr (std::is_same_v<T, MetaRange>) {
     return value.range.count == 0;
+  } else if constexpr (std::is_same_v<T, ArgRange>) {
+    return value.count == 0;
   } else {
     return value == T{};
   }
@@ -156,21 +158,32 @@ class TextPrinter {
   void text_arg(const Arg& arg);
   void collection(const Arg& arg);
   void dict(ArgRange range);
-  void word_with_text(std::string_view word, StringId text_id) {
+  // Appends `word`, and in brackets the text that `content` appends.
+  template <class Content>
+  void word_with(std::string_view word, const Content& content) {
     (out_ += word) += '(';
-    text(text_id);
+    content();
     out_ += ')';
+  }
+  void word_with_text(std::string_view word, StringId text_id) {
+    word_with(word, [&] { text(text_id); });
   }
   template <class E>
   void word_with_enum(std::string_view word, E value) {
-    (out_ += word) += '(';
-    enumerator(value);
-    out_ += ')';
+    word_with(word, [&] { enumerator(value); });
   }
   void word_with_expr(std::string_view word, ExprId id) {
-    (out_ += word) += '(';
-    expr(id);
-    out_ += ')';
+    word_with(word, [&] { expr(id); });
+  }
+  // Calls item(0), item(1), ... `count` times, with commas between their texts and in brackets.
+  template <class Item>
+  void listed(uint32_t count, std::string_view open, std::string_view close, const Item& item) {
+    out_ += open;
+    for (uint32_t i = 0; i < count; ++i) {
+      if (i > 0) out_ += ", ";
+      item(i);
+    }
+    out_ += close;
   }
   void node_name(NodeId id);
   void enum_arg(const Arg& arg);
@@ -184,7 +197,7 @@ class TextPrinter {
   void opaque_value(const Value& value);
   void tensor(const Tensor& tensor);
   void tensor_flags(const Tensor& tensor);
-  void dims(DimsId id, char open, char close);
+  void dims(DimsId id, std::string_view open, std::string_view close);
 
   template <class Record>
   void lines(std::string_view keyword, const std::vector<Record>& records) {
@@ -199,7 +212,6 @@ class TextPrinter {
   void module_line();
   void carried(std::string_view keyword, const std::optional<std::string>& message);
   void counters();
-  bool graph_fields(const Graph& graph);
 
   std::string_view target_of(const Node& node) const;
   bool is_return(const Node& node) const;
@@ -222,13 +234,7 @@ void TextPrinter::field(const T& value) {
   if constexpr (IsOptionalField<T>::value) {
     field(*value);
   } else if constexpr (IsVectorField<T>::value) {
-    out_ += '[';
-    Commas commas(out_);
-    for (const auto& item : value) {
-      commas.next();
-      field(item);
-    }
-    out_ += ']';
+    listed(static_cast<uint32_t>(value.size()), "[", "]", [&](uint32_t i) { field(value[i]); });
   } else if constexpr (std::is_same_v<T, bool>) {
     out_ += value ? "true" : "false";
   } else if constexpr (std::is_integral_v<T>) {
@@ -251,6 +257,8 @@ void TextPrinter::field(const T& value) {
     this->value(value);
   } else if constexpr (std::is_same_v<T, MetaRange>) {
     meta(value.range);
+  } else if constexpr (std::is_same_v<T, ArgRange>) {
+    meta(value);
   } else if constexpr (std::is_same_v<T, Placement>) {
     placement(value);
   } else {

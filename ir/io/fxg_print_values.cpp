@@ -24,9 +24,7 @@ void TextPrinter::dim(const Dim& dim) {
 void TextPrinter::floating(uint64_t bits) {
   const double value = std::bit_cast<double>(bits);
   if (std::isnan(value) && bits != kPlainNan) {
-    out_ += "float(";
-    hex(bits);
-    out_ += ')';
+    word_with("float", [&] { hex(bits); });
   } else {
     out_ += format_double(value);
   }
@@ -43,16 +41,13 @@ void TextPrinter::placement(const Placement& item) {
 }
 
 void TextPrinter::meta(ArgRange entries) {
-  out_ += '{';
-  for (uint32_t i = 0; i + 1 < entries.count; i += 2) {
-    const ArgIndex key(entries.first + i);
-    if (i > 0) out_ += ", ";
+  listed(entries.count / 2, "{", "}", [&](uint32_t i) {
+    const ArgIndex key(entries.first + 2 * i);
     text(pool_->arg(key).as_string());
     out_ += ": ";
     entry_unknown(key);
     arg(ArgIndex(key.index() + 1));
-  }
-  out_ += '}';
+  });
 }
 
 // Unknown fields of an entry of keyword arguments or metadata are stored with its key.
@@ -100,15 +95,9 @@ void TextPrinter::arg_without_suffix(const Arg& arg) {
     case ArgKind::kMemoryFormat:
       return word_with_enum("memory_format", arg.as_memory_format());
     case ArgKind::kUidRef:
-      out_ += "uid(";
-      number(arg.as_uid());
-      out_ += ')';
-      return;
+      return word_with("uid", [&] { number(arg.as_uid()); });
     case ArgKind::kValue:
-      out_ += "value(";
-      value(arg.as_value());
-      out_ += ')';
-      return;
+      return word_with("value", [&] { value(arg.as_value()); });
     default:
       return arg.has_children() ? collection(arg) : text_arg(arg);
   }
@@ -126,15 +115,9 @@ void TextPrinter::text_arg(const Arg& arg) {
       out_ += '@';
       return name(module_.text(id));
     case ArgKind::kOp:
-      out_ += "op(";
-      name(module_.text(id));
-      out_ += ')';
-      return;
+      return word_with("op", [&] { name(module_.text(id)); });
     case ArgKind::kUnknown:
-      out_ += "unknown(";
-      bytes(module_.text(id));
-      out_ += ')';
-      return;
+      return word_with("unknown", [&] { bytes(module_.text(id)); });
     case ArgKind::kDevice:
       return word_with_text("device", id);
     case ArgKind::kGroup:
@@ -185,14 +168,11 @@ void TextPrinter::collection(const Arg& arg) {
 }
 
 void TextPrinter::dict(ArgRange range) {
-  out_ += '{';
-  for (uint32_t i = 0; i + 1 < range.count; i += 2) {
-    if (i > 0) out_ += ", ";
-    arg(ArgIndex(range.first + i));
+  listed(range.count / 2, "{", "}", [&](uint32_t i) {
+    arg(ArgIndex(range.first + 2 * i));
     out_ += ": ";
-    arg(ArgIndex(range.first + i + 1));
-  }
-  out_ += '}';
+    arg(ArgIndex(range.first + 2 * i + 1));
+  });
 }
 
 void TextPrinter::node_name(NodeId id) {
@@ -224,12 +204,7 @@ void TextPrinter::opaque_arg(const Arg& arg) {
 }
 
 void TextPrinter::items(ArgRange range, std::string_view open, std::string_view close) {
-  out_ += open;
-  for (uint32_t i = 0; i < range.count; ++i) {
-    if (i > 0) out_ += ", ";
-    arg(ArgIndex(range.first + i));
-  }
-  out_ += close;
+  listed(range.count, open, close, [&](uint32_t i) { arg(ArgIndex(range.first + i)); });
 }
 
 void TextPrinter::value(ValueId id) {
@@ -261,58 +236,39 @@ void TextPrinter::value_without_suffix(ValueId id) {
     case ValueKind::kSymbolic:
       return symbolic(item);
     case ValueKind::kScalar:
-      out_ += "const(";
-      arg(ArgIndex(item.first));
-      out_ += ')';
-      return;
+      return word_with("const", [&] { arg(ArgIndex(item.first)); });
     case ValueKind::kOpaque:
       return opaque_value(item);
     case ValueKind::kGraph:
-      out_ += "graph(@";
-      name(module_.text(item.name));
-      out_ += ')';
-      return;
+      return word_with("graph", [&] {
+        out_ += '@';
+        name(module_.text(item.name));
+      });
     case ValueKind::kUnknown:
-      out_ += "unknown(";
-      bytes(pool_->value_unknown(id));
-      out_ += ')';
-      return;
+      return word_with("unknown", [&] { bytes(pool_->value_unknown(id)); });
   }
 }
 
 void TextPrinter::symbolic(const Value& value) {
-  if (name_of(value.symbol_type).empty()) {
-    out_ += "sym(";
-    enumerator(value.symbol_type);
-    out_ += ", ";
-  } else {
-    out_ += "sym_";
-    enumerator(value.symbol_type);
-    out_ += '(';
-  }
+  const bool is_known = !name_of(value.symbol_type).empty();
+  out_ += is_known ? "sym_" : "sym(";
+  enumerator(value.symbol_type);
+  out_ += is_known ? "(" : ", ";
   expr(ExprId(value.first));
   out_ += ')';
 }
 
 void TextPrinter::values(const Value& value, std::string_view open, std::string_view close) {
-  out_ += open;
-  for (uint32_t i = 0; i < value.count; ++i) {
-    if (i > 0) out_ += ", ";
-    this->value(ValueId(value.first + i));
-  }
-  out_ += close;
+  listed(value.count, open, close, [&](uint32_t i) { this->value(ValueId(value.first + i)); });
 }
 
 void TextPrinter::value_dict(const Value& value) {
   const std::span<const StringId> keys = pool_->keys(value);
-  out_ += '{';
-  for (uint32_t i = 0; i < value.count; ++i) {
-    if (i > 0) out_ += ", ";
+  listed(value.count, "{", "}", [&](uint32_t i) {
     text(keys[i]);
     out_ += ": ";
     this->value(ValueId(value.first + i));
-  }
-  out_ += '}';
+  });
 }
 
 void TextPrinter::opaque_value(const Value& value) {
@@ -328,9 +284,9 @@ void TextPrinter::opaque_value(const Value& value) {
 
 void TextPrinter::tensor(const Tensor& tensor) {
   enumerator(tensor.dtype);
-  dims(tensor.sizes, '[', ']');
+  dims(tensor.sizes, "[", "]");
   if (tensor.strides.is_valid() && !module_.dims(tensor.strides).empty() && !are_strides_implied(module_, tensor)) {
-    dims(tensor.strides, '(', ')');
+    dims(tensor.strides, "(", ")");
   }
   if (!tensor.offset.is_static()) {
     word_with_expr("+", tensor.offset.expr);
@@ -374,16 +330,9 @@ void TextPrinter::tensor_flags(const Tensor& tensor) {
   }
 }
 
-void TextPrinter::dims(DimsId id, char open, char close) {
-  out_ += open;
-  if (id.is_valid()) {
-    Commas commas(out_);
-    for (const Dim& size : module_.dims(id)) {
-      commas.next();
-      dim(size);
-    }
-  }
-  out_ += close;
+void TextPrinter::dims(DimsId id, std::string_view open, std::string_view close) {
+  const std::span<const Dim> all = id.is_valid() ? std::span<const Dim>(module_.dims(id)) : std::span<const Dim>();
+  listed(static_cast<uint32_t>(all.size()), open, close, [&](uint32_t i) { dim(all[i]); });
 }
 
 }  // namespace fxopt

@@ -141,20 +141,19 @@ void TextParser::add_children(Value& parent, std::vector<ParsedValue>& children)
   }
 }
 
+bool TextParser::child_value(uint32_t depth, std::vector<ParsedValue>& children) {
+  std::optional<ParsedValue> child = parsed_value(depth);
+  if (child) children.push_back(std::move(*child));
+  return child.has_value();
+}
+
 std::optional<Value> TextParser::value_sequence(ValueKind kind, char close, uint32_t depth) {
   const size_t begin = offset();
   lexer_.advance();
   std::vector<ParsedValue> children;
   bool has_comma = false;
-  while (!lexer_.is(close)) {
-    std::optional<ParsedValue> child = parsed_value(depth + 1);
-    if (!child) return std::nullopt;
-    children.push_back(std::move(*child));
-    if (!lexer_.is(',')) break;
-    has_comma = true;
-    lexer_.advance();
-  }
-  if (!expect(close)) return std::nullopt;
+  const auto read = [&] { return child_value(depth + 1, children); };
+  if (!items(close, read, &has_comma) || !expect(close)) return std::nullopt;
   if (kind == ValueKind::kTuple && children.size() == 1 && !has_comma) {
     fail(ErrorCode::kSyntax, begin, "a tuple of one item needs a comma", "write (item,)");
     return std::nullopt;
@@ -169,17 +168,12 @@ std::optional<Value> TextParser::value_dict(uint32_t depth) {
   lexer_.advance();
   std::vector<ParsedValue> children;
   std::vector<StringId> keys;
-  while (!lexer_.is('}')) {
+  const auto read = [&] {
     const std::optional<StringId> key = interned();
-    if (!key || !expect(':')) return std::nullopt;
-    std::optional<ParsedValue> child = parsed_value(depth + 1);
-    if (!child) return std::nullopt;
-    keys.push_back(*key);
-    children.push_back(std::move(*child));
-    if (!lexer_.is(',')) break;
-    lexer_.advance();
-  }
-  if (!expect('}')) return std::nullopt;
+    if (key) keys.push_back(*key);
+    return key && expect(':') && child_value(depth + 1, children);
+  };
+  if (!items('}', read) || !expect('}')) return std::nullopt;
   Value result;
   result.kind = ValueKind::kDict;
   add_children(result, children);
@@ -204,9 +198,7 @@ bool TextParser::symbolic_value(std::optional<SymbolType> type, Value& result) {
 std::optional<Value> TextParser::opaque_value() {
   const std::optional<StringId> type = interned();
   if (!type) return std::nullopt;
-  if (lexer_.is(',')) {
-    lexer_.advance();
-  } else if (!lexer_.is(')')) {
+  if (!accept(',') && !lexer_.is(')')) {
     unexpected("\",\" or \")\"");
     return std::nullopt;
   }
@@ -240,8 +232,7 @@ std::optional<Value> TextParser::tensor() {
 
 // [ "+" offset ] [ "@" device ] [ "$" storage ]
 bool TextParser::tensor_place(Tensor& item) {
-  if (lexer_.is('+')) {
-    lexer_.advance();
+  if (accept('+')) {
     if (lexer_.is('(')) {
       const std::optional<ExprId> id = parenthesized();
       if (!id) return false;
@@ -298,13 +289,8 @@ bool TextParser::tensor_storage(Tensor& item) {
 
 bool TextParser::tensor_flags(Tensor& item) {
   lexer_.advance();
-  while (!lexer_.is('}')) {
-    if (!at_word("a flag of a tensor or \"}\"")) return false;
-    if (!tensor_flag(item)) return false;
-    if (!lexer_.is(',')) break;
-    lexer_.advance();
-  }
-  return expect('}');
+  const auto read = [&] { return at_word("a flag of a tensor or \"}\"") && tensor_flag(item); };
+  return items('}', read) && expect('}');
 }
 
 bool TextParser::tensor_flag(Tensor& item) {
@@ -353,14 +339,12 @@ bool TextParser::placement(Placement& result) {
 
 std::optional<DimsId> TextParser::dims(char close) {
   dims_.clear();
-  while (!lexer_.is(close)) {
+  const auto read = [&] {
     const std::optional<Dim> item = dim(close);
-    if (!item) return std::nullopt;
-    dims_.push_back(*item);
-    if (!lexer_.is(',')) break;
-    lexer_.advance();
-  }
-  if (!expect(close)) return std::nullopt;
+    if (item) dims_.push_back(*item);
+    return item.has_value();
+  };
+  if (!items(close, read) || !expect(close)) return std::nullopt;
   return module_->dims(dims_);
 }
 
@@ -402,11 +386,7 @@ std::optional<ExprId> TextParser::expression(size_t begin) {
 }
 
 std::optional<ExprId> TextParser::parenthesized() {
-  if (!lexer_.is('(')) {
-    unexpected("\"(\"");
-    return std::nullopt;
-  }
-  lexer_.advance();
+  if (!expect('(')) return std::nullopt;
   const std::optional<ExprId> id = expression(offset());
   if (!id || !expect(')')) return std::nullopt;
   return id;

@@ -46,6 +46,10 @@ JsonKind json_kind(const google::protobuf::FieldDescriptor& field);
 // replacement character. O(length).
 std::string json_string(std::string_view text);
 
+// Returns the reason in a message of the JSON library, such as "parse error at line 1, column 5:
+// syntax error". The result is a part of `what`.
+std::string_view json_reason(std::string_view what);
+
 inline constexpr const char* kJsonUnknown = "@unknown";
 inline constexpr const char* kJsonFloat = "float";
 

@@ -110,23 +110,15 @@ class JsonScan {
   Error error_;
 };
 
-// Shortens "parse error at line 1, column 5: syntax error while ..." by the place, which is in
-// Where.
-std::string reason_of(const std::string& what) {
-  const size_t column = what.find("column ");
-  const size_t colon = column == std::string::npos ? std::string::npos : what.find(": ", column);
-  return colon == std::string::npos ? what : what.substr(colon + 2);
-}
-
 Result<Json> parse_tree(std::string_view text) {
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const Json::parse_error& error) {
     const bool is_end = error.byte > text.size();
     return error_at(text, error.byte == 0 ? 0 : error.byte - 1, is_end ? ErrorCode::kTruncated : ErrorCode::kMalformed,
-                    reason_of(error.what()));
+                    std::string(json_reason(error.what())));
   } catch (const Json::exception& error) {
-    return Error{ErrorCode::kMalformed, reason_of(error.what()), "", Where()};
+    return Error{ErrorCode::kMalformed, std::string(json_reason(error.what())), "", Where()};
   }
 }
 

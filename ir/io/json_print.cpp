@@ -182,6 +182,12 @@ std::string json_string(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+std::string_view json_reason(std::string_view what) {
+  const size_t column = what.find("column ");
+  const size_t colon = column == std::string_view::npos ? std::string_view::npos : what.find(": ", column);
+  return colon == std::string_view::npos ? what : what.substr(colon + 2);
+}
+
 JsonKind json_kind(const FieldDescriptor& field) {
   // Looked up, never iterated.
   static const std::unordered_map<const FieldDescriptor*, JsonKind> kinds = [] {

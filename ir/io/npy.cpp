@@ -1,9 +1,9 @@
 #include "ir/io/npy.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -15,23 +15,11 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr uint64_t kMaxHeader = 1 << 20;
 constexpr size_t kMaxRank = 64;
 
-struct Descr {
-  std::string_view text;
-  DType dtype;
-};
-constexpr std::array<Descr, 13> kDescrs = {{{"<f2", DType::kFloat16},
-                                            {"<f4", DType::kFloat32},
-                                            {"<f8", DType::kFloat64},
-                                            {"<c8", DType::kComplex64},
-                                            {"<i2", DType::kInt16},
-                                            {"<i4", DType::kInt32},
-                                            {"<i8", DType::kInt64},
-                                            {"<u2", DType::kUint16},
-                                            {"<u4", DType::kUint32},
-                                            {"<u8", DType::kUint64},
-                                            {"|i1", DType::kInt8},
-                                            {"|u1", DType::kUint8},
-                                            {"|b1", DType::kBool}}};
+constexpr EnumName<DType> kDescrs[] = {{DType::kFloat16, "<f2"},   {DType::kFloat32, "<f4"}, {DType::kFloat64, "<f8"},
+                                       {DType::kComplex64, "<c8"}, {DType::kInt16, "<i2"},   {DType::kInt32, "<i4"},
+                                       {DType::kInt64, "<i8"},     {DType::kUint16, "<u2"},  {DType::kUint32, "<u4"},
+                                       {DType::kUint64, "<u8"},    {DType::kInt8, "|i1"},    {DType::kUint8, "|u1"},
+                                       {DType::kBool, "|b1"}};
 
 // The header, a Python dict of three entries in any order.
 class Header {
@@ -144,14 +132,13 @@ Result<SafetensorsTensor> parse_npy(std::span<const std::byte> bytes, const std:
   Header header(text.substr(begin, length));
   if (!header.parse())
     return refuse(ErrorCode::kMalformed, "the header is not a dict of descr, fortran_order and shape");
-  const auto* found =
-      std::find_if(kDescrs.begin(), kDescrs.end(), [&](const Descr& row) { return row.text == *header.descr; });
-  if (found == kDescrs.end())
+  const auto* found = std::ranges::find(kDescrs, *header.descr, &EnumName<DType>::name);
+  if (found == std::end(kDescrs))
     return refuse(ErrorCode::kBadValue, "unsupported dtype '" + std::string(*header.descr) + "'",
                   "save a supported little-endian dtype, or use safetensors for bfloat16");
   if (*header.is_fortran && header.shape->size() > 1)
     return refuse(ErrorCode::kBadValue, "the array is in Fortran order", "save numpy.ascontiguousarray(x)");
-  const std::optional<uint64_t> wanted = bytes_of(*header.shape, element_size(found->dtype));
+  const std::optional<uint64_t> wanted = bytes_of(*header.shape, element_size(found->value));
   if (!wanted.has_value()) return refuse(ErrorCode::kLimit, "the array has 2^63 bytes or more");
   const uint64_t there = text.size() - begin - length;
   if (there < *wanted)
@@ -159,7 +146,7 @@ Result<SafetensorsTensor> parse_npy(std::span<const std::byte> bytes, const std:
                                              std::to_string(there) + " are in the file");
   if (there > *wanted)
     return refuse(ErrorCode::kCountMismatch, std::to_string(there - *wanted) + " bytes follow the array");
-  return SafetensorsTensor{"", found->dtype, *std::move(header.shape), bytes.subspan(begin + length)};
+  return SafetensorsTensor{"", found->value, *std::move(header.shape), bytes.subspan(begin + length)};
 }
 
 Result<NpyFile> load_npy(const std::string& path) {

@@ -8,16 +8,6 @@
 #include "ir/io/pb_unknown.h"
 
 namespace fxopt {
-namespace {
-
-// The unknown fields of a message without nested messages whose unknown fields belong to it.
-template <class Message>
-std::string own_unknown(const Message& message) {
-  return has_own_unknown(message) ? unknown_fragment(message) : std::string();
-}
-
-}  // namespace
-
 void PbDecoder::enter(Pool& pool, size_t num_nodes) {
   pool_ = &pool;
   stack_.emplace(pool);
@@ -129,9 +119,7 @@ bool PbDecoder::read(const Message& message, const PbField& field, std::vector<S
   const int size = pb_count(message, field);
   member.reserve(static_cast<size_t>(size));
   for (int i = 0; i < size; ++i) {
-    const std::optional<StringId> id = string(pb_get_item_uint32(message, field, i));
-    if (!id.has_value()) return at(member.size());
-    member.push_back(*id);
+    if (!set(string(pb_get_item_uint32(message, field, i)), member.emplace_back())) return at(member.size() - 1);
   }
   return true;
 }
@@ -140,18 +128,14 @@ bool PbDecoder::read(const Message& message, const PbField& field, StringId& mem
   if (!pb_has(message, field)) return true;
   uint32_t index = 0;
   pb_get(message, field, index);
-  const std::optional<StringId> id = string(index);
-  if (id.has_value()) member = *id;
-  return id.has_value();
+  return set(string(index), member);
 }
 
 bool PbDecoder::read(const Message& message, const PbField& field, ExprField& member) {
   if (!pb_has(message, field)) return true;
   uint32_t index = 0;
   pb_get(message, field, index);
-  const std::optional<ExprId> id = expr(index);
-  if (id.has_value()) member.id = *id;
-  return id.has_value();
+  return set(expr(index), member.id);
 }
 
 bool PbDecoder::read(const Message& message, const PbField& field, Integer& member) {
@@ -161,19 +145,14 @@ bool PbDecoder::read(const Message& message, const PbField& field, Integer& memb
     return fail(ErrorCode::kBadValue, "a field has both a number and an expression");
   }
   if (number.has_value()) member.value = number.value();
-  if (!number.has_expr()) return true;
-  const std::optional<ExprId> id = expr(number.expr());
-  if (id.has_value()) member.expr = *id;
-  return id.has_value();
+  return !number.has_expr() || set(expr(number.expr()), member.expr);
 }
 
 bool PbDecoder::read(const Message& message, const PbField& field, ValueId& member) {
   if (!pb_has(message, field)) return true;
   schema::Value wrapped;
   *wrapped.mutable_tensor() = static_cast<const schema::Tensor&>(pb_submessage(message, field));
-  const std::optional<ValueId> id = value(wrapped);
-  if (id.has_value()) member = *id;
-  return id.has_value();
+  return set(value(wrapped), member);
 }
 
 bool PbDecoder::read(const Message& message, const PbField& field, MetaRange& member) {
@@ -181,16 +160,11 @@ bool PbDecoder::read(const Message& message, const PbField& field, MetaRange& me
   for (int i = 0; i < pb_count(message, field); ++i) {
     *items.Add() = static_cast<const schema::MetaEntry&>(pb_submessage(message, field, i));
   }
-  const std::optional<ArgRange> range = meta(items);
-  if (range.has_value()) member.range = *range;
-  return range.has_value();
+  return set(meta(items), member.range);
 }
 
 bool PbDecoder::text(uint32_t index, StringId& to, std::string_view name) {
-  const std::optional<StringId> id = optional_string(index);
-  if (!id.has_value()) return in(name);
-  to = *id;
-  return true;
+  return store(optional_string(index), to, name);
 }
 
 std::optional<Source> PbDecoder::source(const schema::Source& message) {
@@ -266,44 +240,32 @@ bool PbDecoder::push_args(const google::protobuf::RepeatedPtrField<schema::Arg>&
 }
 
 std::string PbDecoder::arg_unknown(const schema::Arg& arg) {
-  bool is_plain = !has_own_unknown(arg);
   switch (arg.kind_case()) {
     case schema::Arg::KIND_NOT_SET:
       return std::string();  // it has only unknown fields
     case schema::Arg::kList:
-      is_plain &= !has_own_unknown(arg.list());
-      break;
+      return unknown_with(arg, arg.list());
     case schema::Arg::kTuple:
-      is_plain &= !has_own_unknown(arg.tuple());
-      break;
+      return unknown_with(arg, arg.tuple());
     case schema::Arg::kSlice:
-      is_plain &= !has_own_unknown(arg.slice());
-      break;
+      return unknown_with(arg, arg.slice());
     case schema::Arg::kSet:
-      is_plain &= !has_own_unknown(arg.set());
-      break;
+      return unknown_with(arg, arg.set());
     case schema::Arg::kDict:
-      is_plain &= !has_own_unknown(arg.dict());
-      break;
+      return unknown_with(arg, arg.dict());
     case schema::Arg::kInts:
-      is_plain &= !has_own_unknown(arg.ints());
-      break;
+      return unknown_with(arg, arg.ints());
     case schema::Arg::kIntTuple:
-      is_plain &= !has_own_unknown(arg.int_tuple());
-      break;
+      return unknown_with(arg, arg.int_tuple());
     case schema::Arg::kComplexValue:
-      is_plain &= !has_own_unknown(arg.complex_value());
-      break;
+      return unknown_with(arg, arg.complex_value());
     case schema::Arg::kEnumValue:
-      is_plain &= !has_own_unknown(arg.enum_value());
-      break;
+      return unknown_with(arg, arg.enum_value());
     case schema::Arg::kOpaque:
-      is_plain &= !has_own_unknown(arg.opaque());
-      break;
+      return unknown_with(arg, arg.opaque());
     default:
-      break;
+      return own_unknown(arg);
   }
-  return is_plain ? std::string() : unknown_fragment(arg);
 }
 
 bool PbDecoder::push_arg(const schema::Arg& arg, uint32_t depth, std::string unknown) {
@@ -435,8 +397,7 @@ bool PbDecoder::push_opaque(const schema::Arg& arg, std::string unknown) {
 
 std::optional<Arg> PbDecoder::named(ArgKind kind, uint32_t index) {
   const std::optional<StringId> name = string(index);
-  if (!name.has_value()) return std::nullopt;
-  return Arg::named(kind, *name);
+  return name.has_value() ? std::optional<Arg>(Arg::named(kind, *name)) : std::nullopt;
 }
 
 std::optional<NodeId> PbDecoder::node_id(uint32_t position) {
@@ -451,9 +412,7 @@ std::optional<Arg> PbDecoder::node(uint32_t position) {
     fail(ErrorCode::kBadValue, "metadata contains a node", "refer to the node by uid_ref, which creates no edge");
     return std::nullopt;
   }
-  const std::optional<NodeId> id = node_id(position);
-  if (!id.has_value()) return std::nullopt;
-  return Arg::node(*id);
+  return make_arg(node_id(position), Arg::node);
 }
 
 std::optional<Arg> PbDecoder::leaf(const schema::Arg& arg, uint32_t depth) {
@@ -476,12 +435,9 @@ std::optional<Arg> PbDecoder::leaf(const schema::Arg& arg, uint32_t depth) {
     case schema::Arg::kNode:
       return node(arg.node());
     case schema::Arg::kExpr:
-    case schema::Arg::kGroupExpr: {
-      const bool is_group = arg.kind_case() == schema::Arg::kGroupExpr;
-      const std::optional<ExprId> id = expr(is_group ? arg.group_expr() : arg.expr());
-      if (!id.has_value()) return std::nullopt;
-      return is_group ? Arg::group_expr(*id) : Arg::expr(*id);
-    }
+      return make_arg(expr(arg.expr()), Arg::expr);
+    case schema::Arg::kGroupExpr:
+      return make_arg(expr(arg.group_expr()), Arg::group_expr);
     case schema::Arg::kUidRef:
       return Arg::uid_ref(uid_base_ + arg.uid_ref());
     case schema::Arg::kBytesValue:
@@ -503,18 +459,12 @@ std::optional<Arg> PbDecoder::leaf(const schema::Arg& arg, uint32_t depth) {
 
 std::optional<Arg> PbDecoder::simple_leaf(const schema::Arg& arg) {
   switch (arg.kind_case()) {
-    case schema::Arg::kDtype: {
-      const std::optional<DType> value = enumeration<DType>(arg.dtype());
-      return value.has_value() ? std::optional<Arg>(Arg::dtype(*value)) : std::nullopt;
-    }
-    case schema::Arg::kLayout: {
-      const std::optional<Layout> value = enumeration<Layout>(arg.layout());
-      return value.has_value() ? std::optional<Arg>(Arg::layout(*value)) : std::nullopt;
-    }
-    case schema::Arg::kMemoryFormat: {
-      const std::optional<MemoryFormat> value = enumeration<MemoryFormat>(arg.memory_format());
-      return value.has_value() ? std::optional<Arg>(Arg::memory_format(*value)) : std::nullopt;
-    }
+    case schema::Arg::kDtype:
+      return make_arg(enumeration<DType>(arg.dtype()), Arg::dtype);
+    case schema::Arg::kLayout:
+      return make_arg(enumeration<Layout>(arg.layout()), Arg::layout);
+    case schema::Arg::kMemoryFormat:
+      return make_arg(enumeration<MemoryFormat>(arg.memory_format()), Arg::memory_format);
     case schema::Arg::kDevice:
       return named(ArgKind::kDevice, arg.device());
     case schema::Arg::kOp:

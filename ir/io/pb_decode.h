@@ -81,6 +81,18 @@ class PbDecoder {
     return static_cast<E>(number);
   }
 
+  // Stores `from` in `to`. Returns false if `from` is empty.
+  template <class T, class To>
+  static bool set(std::optional<T> from, To& to) {
+    if (from.has_value()) to = *std::move(from);
+    return from.has_value();
+  }
+  // Like set(). If `from` is empty, puts `name` in front of the error's field path.
+  template <class T, class To>
+  bool store(std::optional<T> from, To& to, std::string_view name) {
+    return set(std::move(from), to) || in(name);
+  }
+
   // Appends the arguments to the pool as one range.
   std::optional<ArgRange> args(const google::protobuf::RepeatedPtrField<schema::Arg>& items);
   std::optional<ArgRange> kwargs(const google::protobuf::RepeatedPtrField<schema::NamedArg>& items);
@@ -116,18 +128,14 @@ class PbDecoder {
                std::string_view name) {
     to.reserve(static_cast<size_t>(items.size()));
     for (const Message& item : items) {
-      std::optional<Record> entry = record<Record>(item);
-      if (!entry.has_value()) return in(name, to.size());
-      to.push_back(*std::move(entry));
+      if (!set(record<Record>(item), to.emplace_back())) return in(name, to.size() - 1);
     }
     return true;
   }
   template <class Indices>
   bool strings(const Indices& indices, std::vector<StringId>& to, std::string_view name) {
     for (const uint32_t index : indices) {
-      const std::optional<StringId> id = string(index);
-      if (!id.has_value()) return in(name, to.size());
-      to.push_back(*id);
+      if (!set(string(index), to.emplace_back())) return in(name, to.size() - 1);
     }
     return true;
   }
@@ -145,15 +153,11 @@ class PbDecoder {
   template <class E>
   requires std::is_enum_v<E>
   bool read(const Message& message, const PbField& field, E& member) {
-    const std::optional<E> number = enumeration<E>(pb_get_enum(message, field));
-    if (number.has_value()) member = *number;
-    return number.has_value();
+    return set(enumeration<E>(pb_get_enum(message, field)), member);
   }
   template <IsRecord Record>
   bool read(const Message& message, const PbField& field, Record& member) {
-    std::optional<Record> entry = record<Record>(pb_submessage(message, field));
-    if (entry.has_value()) member = *std::move(entry);
-    return entry.has_value();
+    return set(record<Record>(pb_submessage(message, field)), member);
   }
   template <class T>
   bool read(const Message& message, const PbField& field, std::optional<T>& member) {
@@ -162,9 +166,7 @@ class PbDecoder {
   template <IsRecord Record>
   bool read(const Message& message, const PbField& field, std::vector<Record>& member) {
     for (int i = 0; i < pb_count(message, field); ++i) {
-      std::optional<Record> entry = record<Record>(pb_submessage(message, field, i));
-      if (!entry.has_value()) return at(member.size());
-      member.push_back(*std::move(entry));
+      if (!set(record<Record>(pb_submessage(message, field, i)), member.emplace_back())) return at(member.size() - 1);
     }
     return true;
   }
@@ -206,9 +208,8 @@ class PbDecoder {
   ValueId take_values(size_t mark);
   std::optional<Tensor> tensor(const schema::Tensor& tensor);
   bool tensor_strides(const schema::Tensor& tensor, Tensor& to);
-  bool tensor_names(const schema::Tensor& tensor, Tensor& to);
   bool tensor_placements(const schema::Tensor& tensor, Tensor& to);
-  std::optional<Dim> tensor_offset(const schema::Int& offset);
+  bool tensor_offset(const schema::Int& offset, Dim& to);
   template <class Values, class Entries>
   std::optional<DimsId> dims(const Values& values, const Entries& symbolic, std::string_view name);
   static std::string value_unknown(const schema::Value& value);

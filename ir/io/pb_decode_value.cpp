@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "fxgraph.pb.h"
 
 #include "core/check.h"
@@ -38,35 +40,29 @@ ValueId PbDecoder::take_values(size_t mark) {
 }
 
 std::string PbDecoder::value_unknown(const schema::Value& value) {
-  bool is_plain = !has_own_unknown(value);
   switch (value.kind_case()) {
     case schema::Value::kTensor: {
       const schema::Tensor& tensor = value.tensor();
-      is_plain = is_plain && !has_own_unknown(tensor) && !has_own_unknown(tensor.offset());
-      for (const schema::SymbolicEntry& entry : tensor.symbolic_sizes()) is_plain &= !has_own_unknown(entry);
-      for (const schema::SymbolicEntry& entry : tensor.symbolic_strides()) is_plain &= !has_own_unknown(entry);
-      for (const schema::Placement& entry : tensor.placements()) is_plain &= !has_own_unknown(entry);
-      break;
+      const auto is_plain = [](const auto& entry) { return !has_own_unknown(entry); };
+      const bool has_none = is_plain(value) && is_plain(tensor) && is_plain(tensor.offset()) &&
+                            std::ranges::all_of(tensor.symbolic_sizes(), is_plain) &&
+                            std::ranges::all_of(tensor.symbolic_strides(), is_plain) &&
+                            std::ranges::all_of(tensor.placements(), is_plain);
+      return has_none ? std::string() : unknown_fragment(value);
     }
     case schema::Value::kTuple:
-      is_plain &= !has_own_unknown(value.tuple());
-      break;
+      return unknown_with(value, value.tuple());
     case schema::Value::kList:
-      is_plain &= !has_own_unknown(value.list());
-      break;
+      return unknown_with(value, value.list());
     case schema::Value::kDict:
-      is_plain &= !has_own_unknown(value.dict());
-      break;
+      return unknown_with(value, value.dict());
     case schema::Value::kSymbolic:
-      is_plain &= !has_own_unknown(value.symbolic());
-      break;
+      return unknown_with(value, value.symbolic());
     case schema::Value::kOpaque:
-      is_plain &= !has_own_unknown(value.opaque());
-      break;
+      return unknown_with(value, value.opaque());
     default:
-      break;
+      return own_unknown(value);
   }
-  return is_plain ? std::string() : unknown_fragment(value);
 }
 
 template <class Items>
@@ -131,15 +127,11 @@ std::optional<Value> PbDecoder::convert(const schema::Value& value, uint32_t dep
 std::optional<Value> PbDecoder::convert_name(const schema::Value& value) {
   Value result;
   if (value.kind_case() == schema::Value::kGraph) {
-    const std::optional<StringId> name = string(value.graph());
-    if (!name.has_value()) return std::nullopt;
     result.kind = ValueKind::kGraph;
-    result.name = *name;
-    return result;
+    return set(string(value.graph()), result.name) ? std::optional<Value>(result) : std::nullopt;
   }
   const std::optional<SymbolType> type = enumeration<SymbolType>(value.symbolic().type());
-  if (!type.has_value()) return std::nullopt;
-  const std::optional<ExprId> id = expr(value.symbolic().expr());
+  const std::optional<ExprId> id = type.has_value() ? expr(value.symbolic().expr()) : std::nullopt;
   if (!id.has_value()) return std::nullopt;
   result.kind = ValueKind::kSymbolic;
   result.symbol_type = *type;
@@ -174,24 +166,19 @@ std::optional<Value> PbDecoder::convert_opaque(const schema::Value& value) {
 
 std::optional<Tensor> PbDecoder::tensor(const schema::Tensor& tensor) {
   Tensor result;
-  const std::optional<DType> dtype = enumeration<DType>(tensor.dtype());
-  if (!dtype.has_value()) return std::nullopt;
-  const std::optional<Layout> layout = enumeration<Layout>(tensor.layout());
-  if (!layout.has_value()) return std::nullopt;
-  result.dtype = *dtype;
-  result.layout = *layout;
+  if (!set(enumeration<DType>(tensor.dtype()), result.dtype) ||
+      !set(enumeration<Layout>(tensor.layout()), result.layout)) {
+    return std::nullopt;
+  }
   result.requires_grad = tensor.requires_grad();
   result.conjugate = tensor.conjugate();
   result.negative = tensor.negative();
   result.pinned = tensor.pinned();
-  const std::optional<DimsId> sizes = dims(tensor.sizes(), tensor.symbolic_sizes(), "sizes");
-  if (!sizes.has_value()) return std::nullopt;
-  result.sizes = *sizes;
-  if (!tensor_strides(tensor, result) || !tensor_names(tensor, result)) return std::nullopt;
-  if (tensor.has_offset()) {
-    const std::optional<Dim> offset = tensor_offset(tensor.offset());
-    if (!offset.has_value()) return std::nullopt;
-    result.offset = *offset;
+  if (!set(dims(tensor.sizes(), tensor.symbolic_sizes(), "sizes"), result.sizes) || !tensor_strides(tensor, result) ||
+      !text(tensor.device(), result.device, "device") || !text(tensor.mesh(), result.mesh, "mesh") ||
+      !text(tensor.subclass(), result.subclass, "subclass") ||
+      (tensor.has_offset() && !tensor_offset(tensor.offset(), result.offset))) {
+    return std::nullopt;
   }
   if (tensor.has_storage()) {
     result.storage = module_->find_storage(storage_base_ + tensor.storage());
@@ -219,12 +206,10 @@ std::optional<DimsId> PbDecoder::dims(const Values& values, const Entries& symbo
       in(name);
       return std::nullopt;
     }
-    const std::optional<ExprId> id = expr(entry.expr());
-    if (!id.has_value()) {
+    if (!set(expr(entry.expr()), dims_[entry.index()].expr)) {
       in(name, entry.index());
       return std::nullopt;
     }
-    dims_[entry.index()].expr = *id;
   }
   return module_->dims(dims_);
 }
@@ -241,45 +226,32 @@ bool PbDecoder::tensor_strides(const schema::Tensor& tensor, Tensor& to) {
          std::to_string(tensor.strides_size()) + " strides for " + std::to_string(tensor.sizes_size()) + " sizes");
     return in("strides");
   }
-  const std::optional<DimsId> strides = dims(tensor.strides(), tensor.symbolic_strides(), "strides");
-  if (strides.has_value()) to.strides = *strides;
-  return strides.has_value();
+  return set(dims(tensor.strides(), tensor.symbolic_strides(), "strides"), to.strides);
 }
 
-bool PbDecoder::tensor_names(const schema::Tensor& tensor, Tensor& to) {
-  return text(tensor.device(), to.device, "device") && text(tensor.mesh(), to.mesh, "mesh") &&
-         text(tensor.subclass(), to.subclass, "subclass");
-}
-
-std::optional<Dim> PbDecoder::tensor_offset(const schema::Int& offset) {
+bool PbDecoder::tensor_offset(const schema::Int& offset, Dim& to) {
   if (offset.has_value() == offset.has_expr()) {
     fail(ErrorCode::kBadValue, "an offset is either a number or an expression",
          "leave the field out for an offset of 0");
-    in("offset");
-    return std::nullopt;
+    return in("offset");
   }
-  if (offset.has_value()) return Dim{offset.value(), ExprId()};
-  const std::optional<ExprId> id = expr(offset.expr());
-  if (!id.has_value()) {
-    in("offset");
-    return std::nullopt;
-  }
-  return Dim{0, *id};
+  if (offset.has_expr()) return store(expr(offset.expr()), to.expr, "offset");
+  to.value = offset.value();
+  return true;
 }
 
 bool PbDecoder::tensor_placements(const schema::Tensor& tensor, Tensor& to) {
   std::vector<Placement> list;
   for (const schema::Placement& item : tensor.placements()) {
-    const std::optional<PlacementKind> kind = enumeration<PlacementKind>(item.kind());
-    const std::optional<StringId> reduce_op = kind.has_value() ? optional_string(item.reduce_op()) : std::nullopt;
-    if (!reduce_op.has_value()) return in("placements", list.size());
     Placement placement;
-    placement.kind = *kind;
+    if (!set(enumeration<PlacementKind>(item.kind()), placement.kind) ||
+        !set(optional_string(item.reduce_op()), placement.reduce_op)) {
+      return in("placements", list.size());
+    }
     placement.has_dim = item.has_dim();
     placement.dim = item.dim();
     placement.has_split_factor = item.has_split_factor();
     placement.split_factor = item.split_factor();
-    placement.reduce_op = *reduce_op;
     list.push_back(placement);
   }
   to.placements = module_->placements(std::move(list));

@@ -33,16 +33,6 @@ struct Fields {
   size_t oddity_offset = 0;
 };
 
-Error error_at(ErrorCode code, std::string message, std::string hint, size_t byte) {
-  Error error;
-  error.code = code;
-  error.message = std::move(message);
-  error.hint = std::move(hint);
-  error.where.byte = byte;
-  error.where.has_byte = true;
-  return error;
-}
-
 std::string guess(std::string_view bytes) {
   const auto begins = [bytes](std::string_view magic) { return bytes.starts_with(magic); };
   if (begins("\x1f\x8b")) return "the file begins like gzip: decompress the file first";
@@ -58,13 +48,13 @@ std::string guess(std::string_view bytes) {
 }
 
 Error not_a_file(std::string_view bytes) {
-  if (bytes.empty()) return error_at(ErrorCode::kTruncated, "the file is empty", "", 0);
+  if (bytes.empty()) return byte_error(ErrorCode::kTruncated, "the file is empty", "", 0);
   if (kMagicBytes.starts_with(bytes)) {
-    return error_at(ErrorCode::kTruncated, "the file ends inside its first field", "copy or write the file again",
-                    bytes.size());
+    return byte_error(ErrorCode::kTruncated, "the file ends inside its first field", "copy or write the file again",
+                      bytes.size());
   }
-  return error_at(ErrorCode::kNotAFile, "the file is not a graph of fxopt: it does not begin with FXG1", guess(bytes),
-                  0);
+  return byte_error(ErrorCode::kNotAFile, "the file is not a graph of fxopt: it does not begin with FXG1", guess(bytes),
+                    0);
 }
 
 Result<Fields> scan(std::string_view bytes) {
@@ -86,11 +76,11 @@ Result<Fields> scan(std::string_view bytes) {
   const std::optional<WireField>& magic = fields.known[kMagicField];
   if (!magic.has_value() || magic->value != kPbMagic) return not_a_file(bytes);
   if (reader.is_cut_off()) {
-    return error_at(ErrorCode::kTruncated, "the file ends early: " + std::string(reader.fault()),
-                    "copy or write the file again", reader.offset());
+    return byte_error(ErrorCode::kTruncated, "the file ends early: " + std::string(reader.fault()),
+                      "copy or write the file again", reader.offset());
   }
   if (!reader.fault().empty()) {
-    return error_at(ErrorCode::kMalformed, std::string(reader.fault()), "", reader.offset());
+    return byte_error(ErrorCode::kMalformed, std::string(reader.fault()), "", reader.offset());
   }
   return fields;
 }
@@ -100,13 +90,13 @@ Result<PbCounts> read_counts(const WireField& field, uint64_t offset) {
   WireReader reader(field.payload);
   while (const WireField* count = reader.next()) {
     if (count->number >= counts.size() || count->type != WireType::kVarint) {
-      return error_at(ErrorCode::kMalformed, "counts has a field that this version does not have", "",
-                      offset + reader.offset());
+      return byte_error(ErrorCode::kMalformed, "counts has a field that this version does not have", "",
+                        offset + reader.offset());
     }
     counts[count->number] = count->value;
   }
   if (!reader.fault().empty()) {
-    return error_at(ErrorCode::kMalformed, std::string(reader.fault()), "", offset + reader.offset());
+    return byte_error(ErrorCode::kMalformed, std::string(reader.fault()), "", offset + reader.offset());
   }
   return PbCounts{counts[1], counts[2], counts[3], counts[4]};
 }
@@ -130,26 +120,26 @@ Result<PbEnvelope> read_envelope(std::string_view bytes) {
   };
   const uint64_t version = fields.known[kVersionField].has_value() ? fields.known[kVersionField]->value : 0;
   if (version != kPbVersion) {
-    return error_at(ErrorCode::kVersion,
-                    "the file has schema version " + std::to_string(version) + ", but this build reads " +
-                        std::to_string(kPbVersion),
-                    "use the fxopt that wrote the file, or write the file again", 0);
+    return byte_error(ErrorCode::kVersion,
+                      "the file has schema version " + std::to_string(version) + ", but this build reads " +
+                          std::to_string(kPbVersion),
+                      "use the fxopt that wrote the file, or write the file again", 0);
   }
   if (!fields.oddity.empty()) {
-    return error_at(ErrorCode::kMalformed, "outside the module, the file has " + std::string(fields.oddity), "",
-                    fields.oddity_offset);
+    return byte_error(ErrorCode::kMalformed, "outside the module, the file has " + std::string(fields.oddity), "",
+                      fields.oddity_offset);
   }
   const std::optional<WireField>& module = fields.known[kModuleField];
   if (!module.has_value()) {
-    return error_at(ErrorCode::kTruncated, "the module is missing", "copy or write the file again", bytes.size());
+    return byte_error(ErrorCode::kTruncated, "the module is missing", "copy or write the file again", bytes.size());
   }
   PbEnvelope envelope;
   envelope.module = module->payload;
   envelope.module_offset = offset_of(*module);
   const uint64_t stated = fields.known[kHashField].has_value() ? fields.known[kHashField]->value : 0;
   if (hash_bytes(envelope.module) != stated) {
-    return error_at(ErrorCode::kHashMismatch, "the module does not match the file's hash",
-                    "the bytes were damaged: copy or write the file again", envelope.module_offset);
+    return byte_error(ErrorCode::kHashMismatch, "the module does not match the file's hash",
+                      "the bytes were damaged: copy or write the file again", envelope.module_offset);
   }
   if (const std::optional<WireField>& field = fields.known[kCountsField]) {
     Result<PbCounts> counts = read_counts(*field, offset_of(*field));

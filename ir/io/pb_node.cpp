@@ -1,5 +1,7 @@
 #include "ir/io/pb_node.h"
 
+#include <utility>
+
 #include "fxgraph.pb.h"
 
 #include "core/bytes.h"
@@ -20,7 +22,9 @@ class NodeDecoder {
 
   std::optional<PbNodeArgs> read() {
     if (!add() || !read_enums() || !read_value() || !read_places()) return std::nullopt;
-    if (has_extra() && !read_extra(graph_.mutable_extra(id_))) return std::nullopt;
+    NodeExtra extra;
+    if (!read_extra(extra)) return std::nullopt;
+    if (!extra.is_empty()) graph_.mutable_extra(id_) = std::move(extra);
     const std::optional<ArgRange> meta = decoder_.meta(message_.meta());
     if (!meta.has_value()) return std::nullopt;
     graph_.set_meta(id_, *meta);
@@ -36,16 +40,13 @@ class NodeDecoder {
   bool read_enums();
   bool read_value();
   bool read_places();
-  bool has_extra() const;
   bool read_extra(NodeExtra& extra);
   bool read_control(NodeExtra& extra);
   bool read_streams(NodeExtra& extra);
 
   template <class Record, class Message>
   bool optional_record(bool present, const Message& message, std::optional<Record>& to, std::string_view name) {
-    if (!present) return true;
-    to = decoder_.record<Record>(message);
-    return to.has_value() || decoder_.in(name);
+    return !present || decoder_.store(decoder_.record<Record>(message), to, name);
   }
 
   PbDecoder& decoder_;
@@ -55,31 +56,31 @@ class NodeDecoder {
 };
 
 bool NodeDecoder::add() {
-  const std::optional<NodeKind> kind = decoder_.enumeration<NodeKind>(message_.kind());
-  if (!kind.has_value()) return decoder_.in("kind");
-  const std::optional<StringId> name = decoder_.string(message_.name());
-  if (!name.has_value()) return decoder_.in("name");
-  const std::optional<TargetId> target = decoder_.target(message_.target());
-  if (!target.has_value()) return decoder_.in("target");
-  if (graph_.find(*name).is_valid()) {
-    return decoder_.fail(ErrorCode::kDuplicateName, "two nodes are named " + quote(graph_.module().text(*name)));
+  NodeKind kind{};
+  StringId name;
+  TargetId target;
+  if (!decoder_.store(decoder_.enumeration<NodeKind>(message_.kind()), kind, "kind") ||
+      !decoder_.store(decoder_.string(message_.name()), name, "name") ||
+      !decoder_.store(decoder_.target(message_.target()), target, "target")) {
+    return false;
+  }
+  if (graph_.find(name).is_valid()) {
+    return decoder_.fail(ErrorCode::kDuplicateName, "two nodes are named " + quote(graph_.module().text(name)));
   }
   if (message_.uid() == UINT64_MAX) {
     decoder_.fail(ErrorCode::kLimit, "uid " + std::to_string(message_.uid()) + " is too large");
     return decoder_.in("uid");
   }
-  id_ = graph_.add_node(*kind, *name, *target, message_.uid());
+  id_ = graph_.add_node(kind, name, target, message_.uid());
   return true;
 }
 
 bool NodeDecoder::read_enums() {
-  const std::optional<Phase> phase = decoder_.enumeration<Phase>(message_.phase());
-  if (!phase.has_value()) return decoder_.in("phase");
-  const std::optional<Tag> tag = decoder_.enumeration<Tag>(message_.tag());
-  if (!tag.has_value()) return decoder_.in("tag");
   Node& node = graph_[id_];
-  node.phase = *phase;
-  node.tag = *tag;
+  if (!decoder_.store(decoder_.enumeration<Phase>(message_.phase()), node.phase, "phase") ||
+      !decoder_.store(decoder_.enumeration<Tag>(message_.tag()), node.tag, "tag")) {
+    return false;
+  }
   for (int i = 0; i < message_.phase_markers_size(); ++i) {
     const int marker = static_cast<int>(message_.phase_markers(i));
     if (marker < 0 || marker >= kMaxMarkers) {
@@ -94,48 +95,31 @@ bool NodeDecoder::read_enums() {
 }
 
 bool NodeDecoder::read_value() {
-  if (!message_.has_value()) return true;
-  const std::optional<ValueId> value = decoder_.value(message_.value());
-  if (!value.has_value()) return decoder_.in("value");
-  graph_[id_].value = *value;
-  return true;
+  return !message_.has_value() || decoder_.store(decoder_.value(message_.value()), graph_[id_].value, "value");
 }
 
 bool NodeDecoder::read_places() {
   Node& node = graph_[id_];
-  if (message_.has_module_path()) {
-    const std::optional<StringId> path = decoder_.string(message_.module_path());
-    if (!path.has_value()) return decoder_.in("module_path");
-    node.module_path = *path;
+  if (message_.has_module_path() &&
+      !decoder_.store(decoder_.string(message_.module_path()), node.module_path, "module_path")) {
+    return false;
   }
-  const std::optional<StringId> path_source = decoder_.optional_string(message_.module_path_source());
-  if (!path_source.has_value()) return decoder_.in("module_path_source");
-  node.module_path_source = *path_source;
+  if (!decoder_.text(message_.module_path_source(), node.module_path_source, "module_path_source")) return false;
   if (message_.has_region()) {
-    const std::optional<Region> region = decoder_.region(message_.region());
-    if (!region.has_value()) return decoder_.in("region");
-    node.region = graph_.module().region(*region);
+    Region region;
+    if (!decoder_.store(decoder_.region(message_.region()), region, "region")) return false;
+    node.region = graph_.module().region(region);
   }
   if (message_.has_source()) {
-    const std::optional<Source> source = decoder_.source(message_.source());
-    if (!source.has_value()) return decoder_.in("source");
-    node.source = graph_.module().source(*source);
+    Source source;
+    if (!decoder_.store(decoder_.source(message_.source()), source, "source")) return false;
+    node.source = graph_.module().source(source);
   }
   return true;
 }
 
-bool NodeDecoder::has_extra() const {
-  return message_.has_verdict() || message_.has_mark_verdict() || message_.has_tag_source() ||
-         message_.origins_size() > 0 || message_.control_size() > 0 || message_.has_stream() || message_.has_bucket() ||
-         message_.capture() != schema::CAPTURE_UNSPECIFIED || message_.remarks_size() > 0 || message_.has_input() ||
-         message_.has_rng() || message_.event_record_size() > 0 || message_.event_wait_size() > 0 ||
-         has_own_unknown(message_);
-}
-
 bool NodeDecoder::read_extra(NodeExtra& extra) {
-  const std::optional<Capture> capture = decoder_.enumeration<Capture>(message_.capture());
-  if (!capture.has_value()) return decoder_.in("capture");
-  extra.capture = *capture;
+  if (!decoder_.store(decoder_.enumeration<Capture>(message_.capture()), extra.capture, "capture")) return false;
   bool control_unknown = false;
   for (const schema::ControlDep& dep : message_.control()) control_unknown |= has_own_unknown(dep);
   if (control_unknown || has_own_unknown(message_)) extra.unknown = unknown_fragment(message_);
@@ -162,9 +146,8 @@ bool NodeDecoder::read_control(NodeExtra& extra) {
 
 bool NodeDecoder::read_streams(NodeExtra& extra) {
   if (message_.has_stream()) {
-    const std::optional<StringId> stream = decoder_.string(message_.stream());
-    if (!stream.has_value()) return decoder_.in("stream");
-    extra.stream = *stream;
+    extra.stream = decoder_.string(message_.stream());
+    if (!extra.stream.has_value()) return decoder_.in("stream");
   }
   return decoder_.strings(message_.event_record(), extra.event_record, "event_record") &&
          decoder_.strings(message_.event_wait(), extra.event_wait, "event_wait");

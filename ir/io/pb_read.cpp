@@ -213,19 +213,16 @@ bool PbReader::read_module() {
 template <class Message, class Record>
 bool PbReader::append(const Extent& extent, const char* name, std::vector<Record>& to) {
   Message& message = fresh<Message>();
-  if (!parse(message, extent.bytes)) return decoder_.in(name, to.size());
-  std::optional<Record> record = decoder_.record<Record>(message);
-  if (!record.has_value()) return decoder_.in(name, to.size());
-  to.push_back(*std::move(record));
-  return true;
+  Record& record = to.emplace_back();
+  const bool ok = parse(message, extent.bytes) && decoder_.set(decoder_.record<Record>(message), record);
+  return ok || decoder_.in(name, to.size() - 1);
 }
 
 template <class Message, class Record>
 bool PbReader::assign(std::string_view bytes, const char* name, std::optional<Record>& to) {
   Message message;
-  if (!parse(message, bytes)) return decoder_.in(name);
-  to = decoder_.record<Record>(message);
-  return to.has_value() || decoder_.in(name);
+  const bool ok = parse(message, bytes) && decoder_.set(decoder_.record<Record>(message), to);
+  return ok || decoder_.in(name);
 }
 
 template <class Message>
@@ -253,11 +250,8 @@ bool PbReader::read_storage(const Extent& extent) {
 
 bool PbReader::read_first(const Extent& extent) {
   switch (extent.number) {
-    case M::kNameFieldNumber: {
-      const std::optional<StringId> name = decoder_.optional_string(static_cast<uint32_t>(extent.value));
-      if (name.has_value()) module_->name = *name;
-      return name.has_value() || decoder_.in("name");
-    }
+    case M::kNameFieldNumber:
+      return decoder_.text(static_cast<uint32_t>(extent.value), module_->name, "name");
     case M::kStoragesFieldNumber:
       return read_storage(extent);
     case M::kOpSchemasFieldNumber:
@@ -470,9 +464,7 @@ bool PbReader::read_graph_field(Graph& graph, const WireField& field) {
 // The scalar fields of a graph.
 bool PbReader::read_graph_name(Graph& graph, const WireField& field) {
   if (field.number == G::kKindFieldNumber) {
-    const std::optional<GraphKind> kind = decoder_.enumeration<GraphKind>(static_cast<int>(field.value));
-    if (kind.has_value()) graph.kind = *kind;
-    return kind.has_value() || decoder_.in("kind");
+    return decoder_.store(decoder_.enumeration<GraphKind>(static_cast<int>(field.value)), graph.kind, "kind");
   }
   if (field.number == G::kNumForwardOutputsFieldNumber) {
     const uint64_t zigzag = field.value;

@@ -33,6 +33,18 @@ bool has_own_unknown(const Message& message) {
   return has_own_unknown(message, reflection);
 }
 
+// Returns the fragment of a message without nested messages whose unknown fields belong to it.
+template <class Message>
+std::string own_unknown(const Message& message) {
+  return has_own_unknown(message) ? unknown_fragment(message) : std::string();
+}
+
+// Returns the fragment of a message in which only `part` has unknown fields that belong to it.
+template <class Message, class Part>
+std::string unknown_with(const Message& message, const Part& part) {
+  return has_own_unknown(message) || has_own_unknown(part) ? unknown_fragment(message) : std::string();
+}
+
 // Restores a fragment. A piece is dropped if its place no longer exists because another alternative
 // is set or a list is shorter. Returns false if `bytes` are not a fragment. Bytes are not a
 // fragment if they do not parse, or if they hold a field that this build knows.

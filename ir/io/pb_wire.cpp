@@ -166,18 +166,9 @@ bool parse_message(google::protobuf::Message& message, std::string_view bytes, i
 
 namespace {
 
-Error fault_at(ErrorCode code, std::string message, uint64_t byte) {
-  Error error;
-  error.code = code;
-  error.message = std::move(message);
-  error.where.byte = byte;
-  error.where.has_byte = true;
-  return error;
-}
-
 std::optional<Error> find_fault(std::string_view bytes, const google::protobuf::Descriptor& type, uint64_t offset,
                                 int max_messages) {
-  if (max_messages < 0) return fault_at(ErrorCode::kLimit, "messages nest too deep", offset);
+  if (max_messages < 0) return byte_error(ErrorCode::kLimit, "messages nest too deep", "", offset);
   WireReader reader(bytes);
   while (const WireField* field = reader.next()) {
     const google::protobuf::FieldDescriptor* known = type.FindFieldByNumber(static_cast<int>(field->number));
@@ -190,7 +181,7 @@ std::optional<Error> find_fault(std::string_view bytes, const google::protobuf::
     return error;
   }
   if (reader.fault().empty()) return std::nullopt;
-  return fault_at(ErrorCode::kMalformed, std::string(reader.fault()), offset + reader.offset());
+  return byte_error(ErrorCode::kMalformed, std::string(reader.fault()), "", offset + reader.offset());
 }
 
 }  // namespace
@@ -199,7 +190,7 @@ Error explain_parse_failure(std::string_view bytes, const google::protobuf::Desc
                             int max_messages) {
   std::optional<Error> error = find_fault(bytes, type, offset, max_messages);
   if (error.has_value()) return *std::move(error);
-  return fault_at(ErrorCode::kMalformed, "a field of " + type.name() + " does not parse", offset);
+  return byte_error(ErrorCode::kMalformed, "a field of " + type.name() + " does not parse", "", offset);
 }
 
 void silence_protobuf() {

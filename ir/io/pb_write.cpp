@@ -27,9 +27,9 @@ class PbWriter {
  private:
   void append(std::string& out, uint32_t number, const google::protobuf::Message& message);
   template <class Message, class Record>
-  void append_records(uint32_t number, const std::vector<Record>& records);
+  void append_records(std::string& out, uint32_t number, const std::vector<Record>& records);
   template <class Message, class Record>
-  void append_record(uint32_t number, const Record& record);
+  void append_record(std::string& out, uint32_t number, const Record& record);
   template <class Message>
   void append_carried(uint32_t number, const std::optional<std::string>& bytes);
   void append_meta(std::string& out, uint32_t number, ArgRange range);
@@ -61,15 +61,15 @@ void PbWriter::append(std::string& out, uint32_t number, const google::protobuf:
 }
 
 template <class Message, class Record>
-void PbWriter::append_record(uint32_t number, const Record& record) {
+void PbWriter::append_record(std::string& out, uint32_t number, const Record& record) {
   Message message;
   encoder_.record(record, message);
-  append(parts_.back(), number, message);
+  append(out, number, message);
 }
 
 template <class Message, class Record>
-void PbWriter::append_records(uint32_t number, const std::vector<Record>& records) {
-  for (const Record& record : records) append_record<Message>(number, record);
+void PbWriter::append_records(std::string& out, uint32_t number, const std::vector<Record>& records) {
+  for (const Record& record : records) append_record<Message>(out, number, record);
 }
 
 template <class Message>
@@ -87,26 +87,14 @@ void PbWriter::append_meta(std::string& out, uint32_t number, ArgRange range) {
 }
 
 void PbWriter::append_records_of(const Graph& graph, std::string& out) {
-  for (const OutputSpec& output : graph.outputs) {
-    schema::OutputSpec message;
-    encoder_.record(output, message);
-    append(out, G::kOutputsFieldNumber, message);
-  }
-  for (const Attribute& attribute : graph.attributes) {
-    schema::Attribute message;
-    encoder_.record(attribute, message);
-    append(out, G::kAttributesFieldNumber, message);
-  }
+  append_records<schema::OutputSpec>(out, G::kOutputsFieldNumber, graph.outputs);
+  append_records<schema::Attribute>(out, G::kAttributesFieldNumber, graph.attributes);
   schema::Graph fields;
   if (graph.num_forward_outputs.has_value()) fields.set_num_forward_outputs(*graph.num_forward_outputs);
   fields.set_in_spec(encoder_.string(graph.in_spec));
   fields.set_out_spec(encoder_.string(graph.out_spec));
   fields.AppendToString(&out);
-  for (const SubclassLayout& subclass : graph.subclasses) {
-    schema::SubclassLayout message;
-    encoder_.record(subclass, message);
-    append(out, G::kSubclassesFieldNumber, message);
-  }
+  append_records<schema::SubclassLayout>(out, G::kSubclassesFieldNumber, graph.subclasses);
   fields.Clear();
   fields.set_owner(encoder_.string(graph.owner));
   fields.set_class_name(encoder_.string(graph.class_name));
@@ -146,24 +134,25 @@ void PbWriter::append_graph(const Graph& graph) {
 }
 
 void PbWriter::append_module_records() {
-  append_records<schema::Invocation>(M::kInvocationsFieldNumber, module_.invocations);
-  append_records<schema::Symbol>(M::kSymbolsFieldNumber, module_.symbols);
-  append_records<schema::Assertion>(M::kAssertionsFieldNumber, module_.assertions);
+  std::string& out = parts_.back();
+  append_records<schema::Invocation>(out, M::kInvocationsFieldNumber, module_.invocations);
+  append_records<schema::Symbol>(out, M::kSymbolsFieldNumber, module_.symbols);
+  append_records<schema::Assertion>(out, M::kAssertionsFieldNumber, module_.assertions);
   schema::Storage message;
   for (size_t i = 0; i < module_.num_storages(); ++i) {
     const StorageRecord& storage = module_.storage(StorageId(i));
     message.Clear();
     encoder_.record(storage, message);
     if (!storage_ids_.must_give(storage.id)) message.clear_id();
-    append(parts_.back(), M::kStoragesFieldNumber, message);
+    append(out, M::kStoragesFieldNumber, message);
   }
-  append_records<schema::ProcessGroup>(M::kGroupsFieldNumber, module_.groups);
-  append_records<schema::DeviceMesh>(M::kMeshesFieldNumber, module_.meshes);
-  append_records<schema::OpSchema>(M::kOpSchemasFieldNumber, module_.op_schemas);
-  append_records<schema::Constant>(M::kConstantsFieldNumber, module_.constants);
-  append_records<schema::RngSlot>(M::kRngSlotsFieldNumber, module_.rng_slots);
-  append_records<schema::Stream>(M::kStreamsFieldNumber, module_.streams);
-  if (module_.rank.has_value()) append_record<schema::RankContext>(M::kRankFieldNumber, *module_.rank);
+  append_records<schema::ProcessGroup>(out, M::kGroupsFieldNumber, module_.groups);
+  append_records<schema::DeviceMesh>(out, M::kMeshesFieldNumber, module_.meshes);
+  append_records<schema::OpSchema>(out, M::kOpSchemasFieldNumber, module_.op_schemas);
+  append_records<schema::Constant>(out, M::kConstantsFieldNumber, module_.constants);
+  append_records<schema::RngSlot>(out, M::kRngSlotsFieldNumber, module_.rng_slots);
+  append_records<schema::Stream>(out, M::kStreamsFieldNumber, module_.streams);
+  if (module_.rank.has_value()) append_record<schema::RankContext>(out, M::kRankFieldNumber, *module_.rank);
 }
 
 void PbWriter::append_counters(schema::Counters& counters) {
@@ -178,19 +167,20 @@ void PbWriter::append_counters(schema::Counters& counters) {
 }
 
 void PbWriter::append_last() {
+  std::string& out = parts_.back();
   schema::Module last;
   append_counters(*last.mutable_counters());
   encoder_.restore(last, module_.unknown);
-  append(parts_.back(), M::kCountersFieldNumber, last.counters());
+  append(out, M::kCountersFieldNumber, last.counters());
   last.clear_counters();
-  append_records<schema::ErasedNode>(M::kErasedFieldNumber, module_.erased);
-  append_meta(parts_.back(), M::kMetaFieldNumber, module_.meta);
+  append_records<schema::ErasedNode>(out, M::kErasedFieldNumber, module_.erased);
+  append_meta(out, M::kMetaFieldNumber, module_.meta);
   append_carried<schema::Profile>(M::kProfileFieldNumber, module_.profile);
   append_carried<schema::MemoryPlan>(M::kMemoryPlanFieldNumber, module_.memory_plan);
   if (module_.certificate.has_value()) {
-    append_record<schema::Certificate>(M::kCertificateFieldNumber, *module_.certificate);
+    append_record<schema::Certificate>(out, M::kCertificateFieldNumber, *module_.certificate);
   }
-  last.AppendToString(&parts_.back());  // only unknown fields
+  last.AppendToString(&out);  // only unknown fields
 }
 
 std::string PbWriter::string_table() const {
@@ -206,7 +196,8 @@ Result<std::string> PbWriter::write() {
   schema::Module fields;
   fields.set_name(encoder_.string(module_.name));
   fields.AppendToString(&parts_.back());
-  if (module_.producer.has_value()) append_record<schema::Producer>(M::kProducerFieldNumber, *module_.producer);
+  if (module_.producer.has_value())
+    append_record<schema::Producer>(parts_.back(), M::kProducerFieldNumber, *module_.producer);
   for (const GraphId id : module_.graphs()) {
     if (is_full() || encoder_.error().has_value()) break;
     append_graph(module_.graph(id));

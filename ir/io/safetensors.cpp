@@ -27,12 +27,7 @@ constexpr const char* kCheckFile = "check that this is a safetensors file";
 constexpr const char* kCopyAgain = "copy the file or write it again";
 constexpr const char* kCorrectWriter = "correct the program that wrote the file";
 
-struct DTypeName {
-  DType dtype;
-  std::string_view name;
-};
-
-constexpr DTypeName kDTypes[] = {
+constexpr EnumName<DType> kDTypes[] = {
     {DType::kBool, "BOOL"},
     {DType::kUint8, "U8"},
     {DType::kInt8, "I8"},
@@ -56,15 +51,15 @@ constexpr DTypeName kDTypes[] = {
 };
 
 std::optional<DType> dtype_of(std::string_view name) {
-  for (const DTypeName& row : kDTypes) {
-    if (row.name == name) return row.dtype;
+  for (const EnumName<DType>& row : kDTypes) {
+    if (row.name == name) return row.value;
   }
   return std::nullopt;
 }
 
 std::string_view format_name(DType dtype) {
-  for (const DTypeName& row : kDTypes) {
-    if (row.dtype == dtype) return row.name;
+  for (const EnumName<DType>& row : kDTypes) {
+    if (row.value == dtype) return row.name;
   }
   return {};
 }
@@ -152,7 +147,6 @@ class SafetensorsReader : public nlohmann::json_sax<Json> {
   bool begin_tensor();
   bool set_dtype(const std::string& text);
   std::string field() const;
-  Error error_at(uint64_t byte, ErrorCode code, std::string message, std::string hint) const;
   Error tensor_error(size_t index, std::string_view part, ErrorCode code, std::string message,
                      std::string hint = kCorrectWriter) const;
 
@@ -170,13 +164,6 @@ class SafetensorsReader : public nlohmann::json_sax<Json> {
   bool has_metadata_ = false;
   std::optional<Error> error_;
 };
-
-Error SafetensorsReader::error_at(uint64_t byte, ErrorCode code, std::string message, std::string hint) const {
-  Error error{code, std::move(message), std::move(hint), {}};
-  error.where.byte = byte;
-  error.where.has_byte = true;
-  return error;
-}
 
 Error SafetensorsReader::tensor_error(size_t index, std::string_view part, ErrorCode code, std::string message,
                                       std::string hint) const {
@@ -198,35 +185,26 @@ std::string SafetensorsReader::field() const {
 }
 
 bool SafetensorsReader::fail(ErrorCode code, std::string message, std::string hint) {
-  error_ = Error{code, std::move(message), std::move(hint), {}};
+  error_ = place_ == Place::kRoot ? byte_error(code, std::move(message), std::move(hint), kLengthBytes)
+                                  : Error{code, std::move(message), std::move(hint), {}};
   error_->where.field = field();
-  if (place_ == Place::kRoot) {
-    error_->where.byte = kLengthBytes;
-    error_->where.has_byte = true;
-  }
   return false;
 }
 
 bool SafetensorsReader::unexpected(const std::string& found) {
-  switch (place_) {
-    case Place::kRoot:
-      return fail(ErrorCode::kMalformed, "the header is " + found + ", not an object", kCheckFile);
-    case Place::kHeader:
-      return fail(ErrorCode::kBadValue, key_ == kMetadataKey ? found + " in place of an object of strings"
-                                                             : found + " in place of a tensor's record");
-    case Place::kMetadata:
-      return fail(ErrorCode::kBadValue, found + " in place of a string");
-    case Place::kTensor:
-      return fail(ErrorCode::kBadValue, found + " in place of " +
-                                            (field_ == kDType        ? "the name of a dtype"
-                                             : field_ == kShapeField ? "a list of sizes"
-                                                                     : "two offsets"));
-    case Place::kShape:
-      return fail(ErrorCode::kBadValue, found + " in place of a size");
-    case Place::kOffsets:
-      return fail(ErrorCode::kBadValue, found + " in place of an offset");
+  if (place_ == Place::kRoot) {
+    return fail(ErrorCode::kMalformed, "the header is " + found + ", not an object", kCheckFile);
   }
-  return false;
+  const bool is_metadata = place_ == Place::kHeader && key_ == kMetadataKey;
+  const char* const wanted = is_metadata                  ? "an object of strings"
+                             : place_ == Place::kHeader   ? "a tensor's record"
+                             : place_ == Place::kMetadata ? "a string"
+                             : place_ == Place::kShape    ? "a size"
+                             : place_ == Place::kOffsets  ? "an offset"
+                             : field_ == kDType           ? "the name of a dtype"
+                             : field_ == kShapeField      ? "a list of sizes"
+                                                          : "two offsets";
+  return fail(ErrorCode::kBadValue, found + " in place of " + wanted);
 }
 
 bool SafetensorsReader::negative(int64_t value) {
@@ -272,7 +250,7 @@ bool SafetensorsReader::set_dtype(const std::string& text) {
   const std::optional<DType> dtype = dtype_of(text);
   if (!dtype.has_value()) {
     std::vector<std::string_view> names;
-    for (const DTypeName& row : kDTypes) names.push_back(row.name);
+    for (const EnumName<DType>& row : kDTypes) names.push_back(row.name);
     return fail(ErrorCode::kBadValue, "the dtype " + shown(text) + " is not supported",
                 suggestion(text, names, "convert the tensor to a supported dtype"));
   }
@@ -363,48 +341,44 @@ bool SafetensorsReader::end_array() {
 }
 
 bool SafetensorsReader::parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) {
-  const std::string_view what = error.what();  // "[...] parse error at line 1, column 2: reason"
-  const size_t column = what.find("column ");
-  const size_t colon = column == std::string_view::npos ? std::string_view::npos : what.find(": ", column);
-  const std::string_view reason = colon == std::string_view::npos ? what : what.substr(colon + 2);
   const uint64_t offset = std::min<uint64_t>(position == 0 ? 0 : position - 1, header_bytes_);
-  error_ =
-      error_at(kLengthBytes + offset, ErrorCode::kMalformed, "the header is not JSON: " + shorten(reason), kCheckFile);
+  error_ = byte_error(ErrorCode::kMalformed, "the header is not JSON: " + shorten(json_reason(error.what())),
+                      kCheckFile, kLengthBytes + offset);
   return false;
 }
 
 Status SafetensorsReader::read_header() {
   if (bytes_.size() < kLengthBytes) {
-    return error_at(bytes_.size(), ErrorCode::kTruncated,
-                    "the file ends after " + std::to_string(bytes_.size()) + " bytes, inside the header's length",
-                    kCheckFile);
+    return byte_error(ErrorCode::kTruncated,
+                      "the file ends after " + std::to_string(bytes_.size()) + " bytes, inside the header's length",
+                      kCheckFile, bytes_.size());
   }
   for (size_t i = 0; i < kLengthBytes; ++i) {
     header_bytes_ |= uint64_t{static_cast<unsigned char>(bytes_[i])} << 8 * i;
   }
   if (header_bytes_ > limits_.max_header_bytes) {
-    return error_at(0, ErrorCode::kLimit,
-                    "the header has " + std::to_string(header_bytes_) + " bytes, above the limit of " +
-                        std::to_string(limits_.max_header_bytes),
-                    kCheckFile);
+    return byte_error(ErrorCode::kLimit,
+                      "the header has " + std::to_string(header_bytes_) + " bytes, above the limit of " +
+                          std::to_string(limits_.max_header_bytes),
+                      kCheckFile, 0);
   }
   if (header_bytes_ > bytes_.size() - kLengthBytes) {
-    return error_at(bytes_.size(), ErrorCode::kTruncated,
-                    "the file ends inside its header, which has " + std::to_string(header_bytes_) + " bytes",
-                    kCopyAgain);
+    return byte_error(ErrorCode::kTruncated,
+                      "the file ends inside its header, which has " + std::to_string(header_bytes_) + " bytes",
+                      kCopyAgain, bytes_.size());
   }
   const std::string_view header = bytes_.substr(kLengthBytes, header_bytes_);
   if (!header.starts_with('{')) {
-    return error_at(kLengthBytes, ErrorCode::kMalformed, "the header does not begin with '{'", kCheckFile);
+    return byte_error(ErrorCode::kMalformed, "the header does not begin with '{'", kCheckFile, kLengthBytes);
   }
   // The parser would take a zero byte for the end of its input.
   if (const size_t zero = header.find('\0'); zero != std::string_view::npos) {
-    return error_at(kLengthBytes + zero, ErrorCode::kMalformed, "the header contains a zero byte", kCheckFile);
+    return byte_error(ErrorCode::kMalformed, "the header contains a zero byte", kCheckFile, kLengthBytes + zero);
   }
   if (!is_utf8(header)) {
     size_t at = 0;
     while (const size_t length = utf8_length(header.substr(at))) at += length;
-    return error_at(kLengthBytes + at, ErrorCode::kMalformed, "the header is not UTF-8", kCheckFile);
+    return byte_error(ErrorCode::kMalformed, "the header is not UTF-8", kCheckFile, kLengthBytes + at);
   }
   const bool is_read = Json::sax_parse(header.begin(), header.end(), this);
   if (error_.has_value()) return *std::move(error_);
@@ -475,8 +449,9 @@ Status SafetensorsReader::check_data() {
   }
   const uint64_t first_after = kLengthBytes + header_bytes_ + end;
   if (first_after != bytes_.size()) {
-    return error_at(first_after, ErrorCode::kCountMismatch,
-                    std::to_string(bytes_.size() - first_after) + " bytes follow the last tensor", kCorrectWriter);
+    return byte_error(ErrorCode::kCountMismatch,
+                      std::to_string(bytes_.size() - first_after) + " bytes follow the last tensor", kCorrectWriter,
+                      first_after);
   }
   return ok_status();
 }

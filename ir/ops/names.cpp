@@ -1,3 +1,5 @@
+#include <cstddef>
+#include <iterator>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -8,48 +10,13 @@
 namespace fxopt {
 
 std::string_view compute_class_name(ComputeClass value) {
-  switch (value) {
-    case ComputeClass::kOther:
-      return "other";
-    case ComputeClass::kView:
-      return "view";
-    case ComputeClass::kPointwise:
-      return "pointwise";
-    case ComputeClass::kReduction:
-      return "reduction";
-    case ComputeClass::kContraction:
-      return "contraction";
-    case ComputeClass::kAttention:
-      return "attention";
-    case ComputeClass::kConvolution:
-      return "convolution";
-    case ComputeClass::kNormalization:
-      return "normalization";
-    case ComputeClass::kGatherScatter:
-      return "gather-scatter";
-    case ComputeClass::kDataMovement:
-      return "data-movement";
-    case ComputeClass::kFactory:
-      return "factory";
-    case ComputeClass::kRandom:
-      return "random";
-    case ComputeClass::kScalar:
-      return "scalar";
-    case ComputeClass::kSort:
-      return "sort";
-    case ComputeClass::kCollective:
-      return "collective";
-    case ComputeClass::kWait:
-      return "wait";
-    case ComputeClass::kHigherOrder:
-      return "higher-order";
-    case ComputeClass::kAssertion:
-      return "assertion";
-    case ComputeClass::kOptimizer:
-      return "optimizer";
-  }
-  FXOPT_CHECK(false, "no such compute class");
-  return {};
+  static constexpr std::string_view kNames[] = {
+      "other",         "view",           "pointwise",     "reduction", "contraction", "attention", "convolution",
+      "normalization", "gather-scatter", "data-movement", "factory",   "random",      "scalar",    "sort",
+      "collective",    "wait",           "higher-order",  "assertion", "optimizer"};
+  const size_t place = static_cast<size_t>(value);
+  FXOPT_CHECK(place < std::size(kNames), "no such compute class");
+  return kNames[place];
 }
 
 std::vector<std::string_view> effect_names(Effect set) {

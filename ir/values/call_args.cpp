@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/text.h"
 #include "ir/graph/module.h"
 
 namespace fxopt {
@@ -29,15 +28,6 @@ const Arg* given_at(const Graph& graph, NodeId node, const SchemaArg* described,
 std::optional<DType> dtype_of_scalar_type(int64_t number) {
   const int64_t last = static_cast<int64_t>(DType::kComplex128) - 1;
   return number < 0 || number > last ? std::nullopt : std::optional(static_cast<DType>(number + 1));
-}
-
-// The number in "int[2]"; 0 if the type has none, or one that no schema of the framework has.
-size_t length_of_list(std::string_view type) {
-  constexpr int64_t kLongest = 64;
-  const size_t open = type.find('[');
-  if (open == std::string_view::npos) return 0;
-  const int64_t length = parse_int64(type.substr(open + 1, type.find(']') - open - 1)).value_or(0);
-  return length > 0 && length <= kLongest ? static_cast<size_t>(length) : 0;
 }
 
 }  // namespace
@@ -102,42 +92,10 @@ std::optional<MemoryFormat> CallArg::as_memory_format() const {
   return std::nullopt;
 }
 
-std::optional<std::string_view> CallArg::as_text() const {
-  if (is_given()) {
-    return given_->is(ArgKind::kString) ? std::optional(graph_->module().text(given_->as_string())) : std::nullopt;
-  }
-  if (!has_default(Kind::kString)) return std::nullopt;
-  const std::string_view quoted = default_value()->text;
-  return quoted.substr(1, quoted.size() - 2);
-}
-
 NodeId CallArg::as_node() const { return is_given() && given_->is(ArgKind::kNode) ? given_->as_node() : NodeId(); }
 
 std::span<const Arg> CallArg::items() const {
   return is_list() ? graph_->pool().children(*given_) : std::span<const Arg>();
-}
-
-bool CallArg::read_ints(std::vector<int64_t>& out) const {
-  out.clear();
-  if (is_list()) {
-    for (const Arg& item : items()) {
-      if (!item.is(ArgKind::kInt)) {
-        out.clear();
-        return false;
-      }
-      out.push_back(item.as_int());
-    }
-    return true;
-  }
-  const SchemaDefault* value = default_value();
-  if (value == nullptr) return false;
-  if (value->kind == Kind::kInts) {
-    out = value->integers;
-    return true;
-  }
-  const size_t length = value->kind == Kind::kInt ? length_of_list(described_->type) : 0;
-  out.assign(length, value->integer);
-  return length > 0;
 }
 
 }  // namespace fxopt

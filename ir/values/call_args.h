@@ -64,16 +64,11 @@ class CallArg {
   // The schema writes the default of a dtype or a memory format as the framework's number or word.
   std::optional<DType> as_dtype() const;
   std::optional<MemoryFormat> as_memory_format() const;
-  std::optional<std::string_view> as_text() const;  // a string; a default has no quotes
-  NodeId as_node() const;                           // invalid if the argument is not a node
+  NodeId as_node() const;  // invalid if the argument is not a node
 
   // Returns the members of a given list or tuple. Empty for anything else. See is_list().
   std::span<const Arg> items() const;
   bool is_list() const { return is_given() && (given_->is(ArgKind::kList) || given_->is(ArgKind::kTuple)); }
-  // Fills `out` with the integers of a given list or of a default list. If the default of a list
-  // with a fixed length is a single number, as in `int[2] stride=1`, the number is repeated for
-  // each member. For anything else, clears `out` and returns false. O(members).
-  bool read_ints(std::vector<int64_t>& out) const;
 
   // Returns an integer. Symbolic integers are handled as in sym_int_of().
   template <class Symbolic>

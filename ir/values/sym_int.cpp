@@ -20,42 +20,35 @@ uint64_t SymInt::far_residue(int64_t value, uint64_t prime) {
   return below == 0 ? 0 : prime - below;
 }
 
-SymInt SymInt::symbol(const Hash128& name) {
+SymInt SymInt::symbol(const Hash128& name) { return from_residues(name.high % kFirstPrime, name.low % kSecondPrime); }
+
+SymInt SymInt::from_residues(uint64_t first, uint64_t second) {
   SymInt out;
-  out.first_ = name.high % kFirstPrime;
-  out.second_ = name.low % kSecondPrime;
   out.is_static_ = false;
+  out.first_ = first;
+  out.second_ = second;
   return out;
 }
 
 SymInt operator+(const SymInt& a, const SymInt& b) {
   int64_t sum = 0;
   if (a.is_static_ && b.is_static_ && !__builtin_add_overflow(a.value_, b.value_, &sum)) return sum;
-  SymInt out;
-  out.is_static_ = false;
-  out.first_ = add(a.first_, b.first_, SymInt::kFirstPrime);
-  out.second_ = add(a.second_, b.second_, SymInt::kSecondPrime);
-  return out;
+  return SymInt::from_residues(add(a.first_, b.first_, SymInt::kFirstPrime),
+                               add(a.second_, b.second_, SymInt::kSecondPrime));
 }
 
 SymInt operator-(const SymInt& a, const SymInt& b) {
   int64_t difference = 0;
   if (a.is_static_ && b.is_static_ && !__builtin_sub_overflow(a.value_, b.value_, &difference)) return difference;
-  SymInt out;
-  out.is_static_ = false;
-  out.first_ = subtract(a.first_, b.first_, SymInt::kFirstPrime);
-  out.second_ = subtract(a.second_, b.second_, SymInt::kSecondPrime);
-  return out;
+  return SymInt::from_residues(subtract(a.first_, b.first_, SymInt::kFirstPrime),
+                               subtract(a.second_, b.second_, SymInt::kSecondPrime));
 }
 
 SymInt operator*(const SymInt& a, const SymInt& b) {
   int64_t product = 0;
   if (a.is_static_ && b.is_static_ && !__builtin_mul_overflow(a.value_, b.value_, &product)) return product;
-  SymInt out;
-  out.is_static_ = false;
-  out.first_ = multiply(a.first_, b.first_, SymInt::kFirstPrime);
-  out.second_ = multiply(a.second_, b.second_, SymInt::kSecondPrime);
-  return out;
+  return SymInt::from_residues(multiply(a.first_, b.first_, SymInt::kFirstPrime),
+                               multiply(a.second_, b.second_, SymInt::kSecondPrime));
 }
 
 SymInt symbol_named(std::string_view name) {

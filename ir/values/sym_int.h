@@ -53,6 +53,8 @@ class SymInt {
     return far_residue(value, prime);
   }
   static uint64_t far_residue(int64_t value, uint64_t prime);
+  // Returns the integer with these residues that is not a plain number.
+  static SymInt from_residues(uint64_t first, uint64_t second);
 
   uint64_t first_ = 0;   // modulo kFirstPrime
   uint64_t second_ = 0;  // modulo kSecondPrime; no two 64-bit integers have the same two residues

@@ -19,13 +19,7 @@ bool same_scalar(const Graph& graph, const Value& a, const Value& b) {
 
 bool same_children(const Graph& graph, const Value& a, const Value& b) {
   if (a.count != b.count) return false;
-  if (a.kind == ValueKind::kDict) {
-    const std::span<const StringId> left = graph.pool().keys(a);
-    const std::span<const StringId> right = graph.pool().keys(b);
-    for (uint32_t i = 0; i < a.count; ++i) {
-      if (left[i] != right[i]) return false;
-    }
-  }
+  if (a.kind == ValueKind::kDict && !std::ranges::equal(graph.pool().keys(a), graph.pool().keys(b))) return false;
   for (uint32_t i = 0; i < a.count; ++i) {
     if (!same_metadata(graph, ValueId(a.first + i), ValueId(b.first + i))) return false;
   }
@@ -93,13 +87,8 @@ void collect_leaves(const Graph& graph, const Arg& arg, std::vector<Arg>& out) {
 bool same_sizes(const Module& module, DimsId a, DimsId b) {
   if (a == b) return true;
   if (!a.is_valid() || !b.is_valid()) return false;
-  const std::vector<Dim>& left = module.dims(a);
-  const std::vector<Dim>& right = module.dims(b);
-  if (left.size() != right.size()) return false;
-  for (size_t i = 0; i < left.size(); ++i) {
-    if (!same_dim(module, left[i], right[i])) return false;
-  }
-  return true;
+  const auto same = [&module](const Dim& left, const Dim& right) { return same_dim(module, left, right); };
+  return std::ranges::equal(module.dims(a), module.dims(b), same);
 }
 
 bool is_floating(DType dtype) {

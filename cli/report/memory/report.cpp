@@ -134,7 +134,7 @@ class Describer {
     count_hidden(measured, result);
     for (const OutsideBytes& each : measured.outside) {
       result.outside.push_back(
-          {each.row->name, each.bytes, std::string(evidence_name(each.row->evidence)), each.communicators});
+          {each.row->name, each.bytes, std::string(name_of(each.row->evidence)), each.communicators});
     }
     for (size_t i = 0; i < measured.replays.size(); ++i) {
       result.allocator.push_back(row(measured.replays[i], i == 1));

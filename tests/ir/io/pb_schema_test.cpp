@@ -107,7 +107,7 @@ void check_enum(const char* name, bool has_own_names = false) {
   REQUIRE(type != nullptr);
   REQUIRE(static_cast<size_t>(type->value_count()) == std::size(EnumNames<E>::kAll));
   for (int i = 0; i < type->value_count(); ++i) {
-    const EnumName<E>& entry = EnumNames<E>::kAll[i];
+    const EnumName<E>& entry = EnumNames<E>::kAll[static_cast<size_t>(i)];
     INFO(type->value(i)->name());
     CHECK(type->value(i)->number() == static_cast<int>(entry.value));
     if (!has_own_names) CHECK(lower(type->value(i)->name()).ends_with("_" + lower(std::string(entry.name))));

@@ -53,8 +53,6 @@ class Calls {
   std::unique_ptr<Module> module_ = parse(kCalls);
 };
 
-using Ints = std::vector<int64_t>;
-
 TEST_CASE("call args: by place and by keyword") {
   const Calls calls;
   const CallArgs place = calls.of("place"), word = calls.of("word");
@@ -65,9 +63,6 @@ TEST_CASE("call args: by place and by keyword") {
   CHECK(place[2].as_bool() == true);
   CHECK(word[2].as_bool() == true);
   CHECK(word.named("keepdim").is_given());
-  Ints list = {7};
-  CHECK(place[1].read_ints(list));
-  CHECK(list == Ints{0, -1});
   CHECK(word[3].as_dtype() == DType::kFloat64);
 }
 
@@ -91,24 +86,15 @@ TEST_CASE("call args: given, default, missing and None are told apart") {
 
 TEST_CASE("call args: a default of each type") {
   const Calls calls;
-  Ints list;
   CHECK(calls.of("bare")[2].as_bool() == false);
   CHECK(calls.of("add")[2].as_int() == 1);
   CHECK(calls.of("add")[2].as_double() == 1.0);
   CHECK(calls.of("linalg")[1].as_double() == 2.0);
-  CHECK(calls.of("gelu")[1].as_text() == "none");
   CHECK(calls.of("upper").named("dtype").as_dtype() == DType::kInt64);
   CHECK(calls.of("upper").named("offset").as_int() == 0);
   const CallArgs pool = calls.of("pool");
-  CHECK(pool.named("stride").read_ints(list));  // int[2] stride=[]
-  CHECK(list.empty());
-  CHECK(pool.named("padding").read_ints(list));  // int[2] padding=0
-  CHECK(list == Ints{0, 0});
-  CHECK(pool.named("dilation").read_ints(list));
-  CHECK(list == Ints{1, 1});
   CHECK(pool.named("dilation").as_int() == 1);
   CHECK(pool.named("ceil_mode").as_bool() == false);
-  CHECK_FALSE(pool.named("ceil_mode").read_ints(list));
 }
 
 TEST_CASE("call args: what is given hides the default, whatever its type") {
@@ -118,7 +104,6 @@ TEST_CASE("call args: what is given hides the default, whatever its type") {
   CHECK(scaled.as_double() == 0.5);
   CHECK(calls.of("norm")[4].as_double() == 1.0);
   CHECK(calls.of("norm")[2].is_none());
-  CHECK(calls.of("mean")[1].as_text() == "fro");
   CHECK_FALSE(calls.of("place")[1].as_int().has_value());
   CHECK_FALSE(calls.of("place")[2].as_int().has_value());
 }
@@ -141,9 +126,6 @@ TEST_CASE("call args: beyond the schema there is nothing") {
     CHECK_FALSE(arg.as_int().has_value());
     CHECK_FALSE(arg.as_node().is_valid());
     CHECK(arg.items().empty());
-    Ints list = {1};
-    CHECK_FALSE(arg.read_ints(list));
-    CHECK(list.empty());
   }
 }
 
@@ -168,11 +150,7 @@ TEST_CASE("call args: symbolic integers are no plain ones") {
   CHECK(calls.of("add")[2].sym_int(unknown) == SymInt(1));
   CHECK(calls.of("word")[1].sym_int_or(5, unknown) == SymInt(5));
   CHECK_FALSE(row.sym_int_or(5, unknown).has_value());
-
-  Ints list;
   const CallArg sizes = calls.of("view")[1];
-  CHECK_FALSE(sizes.read_ints(list));
-  CHECK(list.empty());
   CHECK_FALSE(sizes.sym_ints(unknown).has_value());
   CHECK(sizes.sym_ints(known) == std::vector<SymInt>{symbol_named("node"), 2, 2});
   CHECK_FALSE(calls.of("add")[2].sym_ints(known).has_value());
@@ -185,8 +163,6 @@ TEST_CASE("call args: lists of tensors") {
   REQUIRE(tensors.items().size() == 2);
   CHECK(tensors.items()[1].as_node() == calls.node("y"));
   CHECK_FALSE(tensors.as_node().is_valid());
-  Ints list;
-  CHECK_FALSE(tensors.read_ints(list));
   CHECK(calls.of("cat")[1].as_int() == -1);
 }
 
@@ -210,10 +186,6 @@ TEST_CASE("call args: by a schema that is given") {
   const CallArgs args(calls.module().main(), calls.node("all"), *schema);
   CHECK(args.size() == 4);
   CHECK(args[2].as_int() == 2);
-  CHECK(args.named("mode").as_text() == "a b");
-  Ints list;
-  CHECK_FALSE(args[1].read_ints(list));
-  CHECK(list.empty());
 }
 
 }  // namespace
