@@ -111,8 +111,8 @@ class Finder {
     const Tensor* output = single_tensor(graph_, node);
     if (input != nullptr) collective.input = *input;
     if (output != nullptr) collective.output = *output;
-    if (input != nullptr) collective.input_bytes = bytes_of(*input);
-    if (output != nullptr) collective.output_bytes = bytes_of(*output);
+    if (input != nullptr) collective.input_bytes = tensor_bytes(graph_.module(), *input, values_);
+    if (output != nullptr) collective.output_bytes = tensor_bytes(graph_.module(), *output, values_);
     collective.of = class_of(collective);
     if (collective.of == CollectiveClass::kUnshard) collective.parameter = graph_.position(sources_.only(node));
     if (collective.of == CollectiveClass::kGradient) collective.parameter = returned_as(collective.waits.front());
@@ -121,9 +121,7 @@ class Finder {
 
   void find_parameters() {
     std::map<StringId, uint32_t> inputs;
-    for (const NodeId node : graph_.nodes()) {
-      if (graph_[node].kind == NodeKind::kPlaceholder) inputs.emplace(graph_[node].name, graph_.position(node));
-    }
+    for (const NodeId node : placeholders_of(graph_)) inputs.emplace(graph_[node].name, graph_.position(node));
     const std::vector<NodeId> leaves = output_leaves(graph_);
     for (size_t i = 0; i < leaves.size(); ++i) {
       if (!leaves[i].is_valid()) continue;
@@ -161,21 +159,10 @@ class Finder {
         if (is_wait(reader, user)) collective.waits.push_back(reader);
       }
     }
-    std::sort(collective.waits.begin(), collective.waits.end(),
-              [this](NodeId a, NodeId b) { return graph_.position(a) < graph_.position(b); });
+    std::ranges::sort(collective.waits, [this](NodeId a, NodeId b) { return graph_.position(a) < graph_.position(b); });
   }
   bool is_wait(NodeId node, NodeId of) const {
     return graph_[node].is_call() && graph_.op(node).has(Effect::kWaits) && first_argument(graph_, node) == of;
-  }
-
-  std::optional<int64_t> bytes_of(const Tensor& tensor) const {
-    const std::optional<int64_t> elements = tensor_elements(graph_.module(), tensor, values_);
-    int64_t bytes = 0;
-    if (!elements.has_value() || tensor.dtype == DType::kUnspecified ||
-        __builtin_mul_overflow(*elements, element_size(tensor.dtype), &bytes)) {
-      return std::nullopt;
-    }
-    return bytes;
   }
 
   CollectiveClass class_of(const Collective& collective) const {
@@ -226,8 +213,7 @@ class BucketReader {
       for (const NodeId user : graph_.users(bucket_.start)) read_result(user);
       if (num_parts_ == tensors) bucket_.tensors = tensors;
     }
-    std::sort(bucket_.makes.begin(), bucket_.makes.end(),
-              [this](NodeId a, NodeId b) { return graph_.position(a) < graph_.position(b); });
+    std::ranges::sort(bucket_.makes, [this](NodeId a, NodeId b) { return graph_.position(a) < graph_.position(b); });
     return bucket_;
   }
 

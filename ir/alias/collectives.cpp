@@ -81,16 +81,11 @@ class InputSum {
   }
 
   void add(const Tensor& tensor) {
-    const std::optional<int64_t> elements = tensor_elements(graph_.module(), tensor, values_);
-    int64_t bytes = 0;
-    const bool is_bad = !elements.has_value() || tensor.dtype == DType::kUnspecified ||
-                        __builtin_mul_overflow(*elements, element_size(tensor.dtype), &bytes);
-    if (is_bad) {
-      is_known_ = false;
-      return;
-    }
+    const std::optional<int64_t> bytes = tensor_bytes(graph_.module(), tensor, values_);
+    is_known_ = is_known_ && bytes.has_value();
+    if (!bytes.has_value()) return;
     for (const Dim& dim : graph_.module().dims(tensor.sizes)) by_hint_ = by_hint_ || !dim.is_static();
-    bytes_ = saturating_add(bytes_, bytes);
+    bytes_ = saturating_add(bytes_, *bytes);
   }
 
   const Graph& graph_;
@@ -124,7 +119,7 @@ class Grouper {
       if (graph_[node].is_call() && graph_.op(node).has(Effect::kCollective)) add(node);
     }
     for (GroupRow& row : rows_) sort_collectives(row);
-    std::stable_sort(rows_.begin(), rows_.end(), [](const GroupRow& a, const GroupRow& b) {
+    std::ranges::stable_sort(rows_, [](const GroupRow& a, const GroupRow& b) {
       const auto figures = [](const GroupRow& row) {
         return std::tuple(row.moved_bytes(), row.input_bytes(), row.calls());
       };
@@ -182,7 +177,7 @@ class Grouper {
 
   void sort_collectives(GroupRow& row) const {
     const Module& module = graph_.module();
-    std::sort(row.collectives.begin(), row.collectives.end(), [&](const CollectiveRow& a, const CollectiveRow& b) {
+    std::ranges::sort(row.collectives, [&](const CollectiveRow& a, const CollectiveRow& b) {
       const auto figures = [](const CollectiveRow& item) { return std::tuple(item.moved_bytes, item.input_bytes); };
       if (figures(a) != figures(b)) return figures(a) > figures(b);
       return module.text(module.target(a.target).name) < module.text(module.target(b.target).name);
@@ -288,17 +283,15 @@ size_t GroupRow::calls() const {
   return sum;
 }
 
-int64_t GroupRow::input_bytes() const {
+static int64_t sum_of(const std::vector<CollectiveRow>& rows, int64_t CollectiveRow::*bytes) {
   int64_t sum = 0;
-  for (const CollectiveRow& row : collectives) sum = saturating_add(sum, row.input_bytes);
+  for (const CollectiveRow& row : rows) sum = saturating_add(sum, row.*bytes);
   return sum;
 }
 
-int64_t GroupRow::moved_bytes() const {
-  int64_t sum = 0;
-  for (const CollectiveRow& row : collectives) sum = saturating_add(sum, row.moved_bytes);
-  return sum;
-}
+int64_t GroupRow::input_bytes() const { return sum_of(collectives, &CollectiveRow::input_bytes); }
+
+int64_t GroupRow::moved_bytes() const { return sum_of(collectives, &CollectiveRow::moved_bytes); }
 
 std::vector<NodeId> waits_for(const Graph& graph, NodeId collective) {
   std::vector<NodeId> found, taken = {collective};
@@ -331,8 +324,7 @@ bool is_message(const Graph& graph, NodeId node) {
   static constexpr std::array<std::string_view, 6> kMessages = {
       "isend", "irecv", "send", "recv_", "recv_any_source_", "batch_p2p_ops"};
   const auto begins = [](const Op& op) {
-    return op.has(Effect::kCollective) &&
-           std::find(kMessages.begin(), kMessages.end(), packet_of(op.name)) != kMessages.end();
+    return op.has(Effect::kCollective) && std::ranges::find(kMessages, packet_of(op.name)) != kMessages.end();
   };
   if (!graph[node].is_call()) return false;
   if (!graph.op(node).has(Effect::kWaits)) return begins(graph.op(node));
@@ -345,9 +337,8 @@ bool is_message(const Graph& graph, NodeId node) {
 
 bool is_raced(const Graph& graph, const StorageMap& storages, NodeId collective) {
   const NodeId wait = last_wait(graph, collective), last = wait.is_valid() ? wait : graph.last();
-  const std::span<const BufferId> reads = storages.reads(collective);
-  return std::any_of(reads.begin(), reads.end(),
-                     [&](BufferId id) { return id.is_valid() && storages.written_between(id, collective, last); });
+  return any_buffer(storages.reads(collective),
+                    [&](BufferId id) { return storages.written_between(id, collective, last); });
 }
 
 std::vector<uint64_t> replaced_calls(const Graph& graph, NodeId node) {
@@ -357,8 +348,8 @@ std::vector<uint64_t> replaced_calls(const Graph& graph, NodeId node) {
       if (origin.kind == OriginKind::kReplaced || origin.kind == OriginKind::kMerged) uids.push_back(origin.uid);
     }
   }
-  if (uids.empty() || *std::max_element(uids.begin(), uids.end()) > graph[node].uid) uids.push_back(graph[node].uid);
-  std::sort(uids.begin(), uids.end());
+  if (uids.empty() || *std::ranges::max_element(uids) > graph[node].uid) uids.push_back(graph[node].uid);
+  std::ranges::sort(uids);
   uids.erase(std::unique(uids.begin(), uids.end()), uids.end());
   return uids;
 }

@@ -33,7 +33,7 @@ class DependenceMap::Builder {
     }
     changes_ = storages.metadata_changes();
     for (const StorageMap::MetadataChange& change : changes_) is_changed_[change.object] = true;
-    std::stable_sort(changes_.begin(), changes_.end(), [](const auto& a, const auto& b) { return a.place < b.place; });
+    std::ranges::stable_sort(changes_, [](const auto& a, const auto& b) { return a.place < b.place; });
   }
 
   void run() {
@@ -84,9 +84,7 @@ class DependenceMap::Builder {
       visit_metadata();
       visit_effects();
     }
-    const NodeExtra* extra = graph_.extra(node_);
-    if (extra == nullptr) return;
-    for (const ControlDep& dep : extra->control) follow(dep.node, DependenceKind::kControl);
+    for (const ControlDep& dep : control_of(graph_, node_)) follow(dep.node, DependenceKind::kControl);
   }
 
   // -- memory
@@ -111,32 +109,28 @@ class DependenceMap::Builder {
         if (is_tracked(buffer)) read(storage(buffer), DependenceKind::kStorage);
       }
     }
-    for (const BufferId buffer : storages_.writes(node_)) {
-      if (buffer.is_valid()) write(storage(buffer), DependenceKind::kStorage);
-    }
+    for_each_buffer(storages_.writes(node_),
+                    [&](BufferId buffer) { write(storage(buffer), DependenceKind::kStorage); });
   }
 
   void start_collective(std::span<const BufferId> buffers) {
-    for (const BufferId buffer : buffers) {
-      if (buffer.is_valid()) collectives_[storages_.alias_class(buffer)].push_back(node_);
-    }
+    for_each_buffer(buffers, [&](BufferId buffer) { collectives_[storages_.alias_class(buffer)].push_back(node_); });
   }
 
   void visit_wait() {
-    for (const BufferId buffer : storages_.reads(node_)) {
-      if (!buffer.is_valid()) continue;
+    for_each_buffer(storages_.reads(node_), [&](BufferId buffer) {
       const BufferId memory = storages_.alias_class(buffer);
       is_waited_[memory] = true;
       write(storages_now_[memory], DependenceKind::kStorage);
       for (const NodeId collective : collectives_[memory]) end_reads(collective);
       collectives_[memory].clear();
-    }
+    });
   }
 
   void end_reads(NodeId collective) {
     const std::span<const BufferId> written = storages_.writes(collective);
     for (const BufferId buffer : storages_.reads(collective)) {
-      if (!is_tracked(buffer) || std::binary_search(written.begin(), written.end(), buffer)) continue;
+      if (!is_tracked(buffer) || std::ranges::binary_search(written, buffer)) continue;
       read(storage(buffer), DependenceKind::kStorage);
     }
   }

@@ -16,8 +16,8 @@ bool runs_subgraphs(const Graph& graph, NodeId node) { return graph[node].is_cal
 
 // The effects of an operator that only the file describes; kUndescribed if its schema is missing.
 Effect described_effects(const Module& module, StringId target) {
-  const auto record = std::find_if(module.op_schemas.begin(), module.op_schemas.end(),
-                                   [target](const OpSchemaRecord& each) { return each.target == target; });
+  const auto record =
+      std::ranges::find_if(module.op_schemas, [target](const OpSchemaRecord& each) { return each.target == target; });
   return record == module.op_schemas.end() ? kUndescribed : described_op(module, *record).effects;
 }
 
@@ -47,16 +47,8 @@ Effect effects_of_operator(const Graph& graph, NodeId node) {
 // `effects_of_graph(name)` returns the effects of a graph that the node runs.
 template <class OfGraph>
 Effect effects_of(const Graph& graph, const SubgraphNames& names, NodeId node, OfGraph effects_of_graph) {
-  switch (graph[node].kind) {
-    case NodeKind::kPlaceholder:
-    case NodeKind::kGetAttr:
-    case NodeKind::kOutput:
-      return Effect::kNone;
-    case NodeKind::kCallFunction:
-      break;
-    default:
-      return kUndescribed;
-  }
+  if (!graph[node].runs()) return Effect::kNone;
+  if (graph[node].kind != NodeKind::kCallFunction) return kUndescribed;
   const Op& op = graph.op(node);
   Effect effects = op.effects;
   if (!effects_depend_on_call(op)) return effects;

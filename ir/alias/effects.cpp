@@ -14,30 +14,7 @@ namespace fxopt {
 namespace {
 
 bool names_any(const Op& op, std::span<const std::string_view> parts) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [&op](std::string_view part) { return op.name.find(part) != std::string::npos; });
-}
-
-// True for an index that makes a view of a tensor. A boolean or a list copies.
-bool is_basic_index(const Graph& graph, const Arg& index) {
-  switch (index.kind()) {
-    case ArgKind::kInt:
-    case ArgKind::kExpr:
-    case ArgKind::kSlice:
-    case ArgKind::kNone:
-    case ArgKind::kEllipsis:
-      return true;
-    case ArgKind::kNode:
-      return graph.value(index.as_node()).kind == ValueKind::kSymbolic;
-    case ArgKind::kTuple: {
-      const std::span<const Arg> parts = graph.pool().children(index);
-      return std::all_of(parts.begin(), parts.end(), [&graph](const Arg& part) {
-        return !part.is(ArgKind::kTuple) && is_basic_index(graph, part);
-      });
-    }
-    default:
-      return false;
-  }
+  return std::ranges::any_of(parts, [&op](std::string_view part) { return op.name.find(part) != std::string::npos; });
 }
 
 ViewKind view_of_getitem(const Graph& graph, NodeId node) {
@@ -45,12 +22,14 @@ ViewKind view_of_getitem(const Graph& graph, NodeId node) {
   const Arg* key = graph.arg(node, 1);
   if (parent == nullptr || !parent->is(ArgKind::kNode) || key == nullptr) return ViewKind::kProjection;
   const Value& from = graph.value(parent->as_node());
-  if (from.kind == ValueKind::kTensor) return is_basic_index(graph, *key) ? ViewKind::kView : ViewKind::kMaybeView;
+  const bool is_basic =
+      is_basic_index(graph, *key, [&graph](NodeId index) { return graph.value(index).kind == ValueKind::kSymbolic; });
+  if (from.kind == ValueKind::kTensor) return is_basic ? ViewKind::kView : ViewKind::kMaybeView;
   if (from.kind != ValueKind::kAbsent || graph.op(parent->as_node()).is_multi_output) return ViewKind::kProjection;
   // No value is recorded. Tuples are not indexed by tensors, lists, tuples or, usually, booleans.
   const bool is_tensor_index =
       key->is(ArgKind::kNode) || key->is(ArgKind::kList) || key->is(ArgKind::kTuple) || key->is(ArgKind::kBool);
-  if (is_tensor_index && !is_basic_index(graph, *key)) return ViewKind::kMaybeView;
+  if (is_tensor_index && !is_basic) return ViewKind::kMaybeView;
   // Only tensors take these basic indices. A node may be an integer, which lists take as well.
   return key->is(ArgKind::kTuple) || key->is(ArgKind::kEllipsis) || key->is(ArgKind::kNone) ? ViewKind::kView
                                                                                             : ViewKind::kProjection;
@@ -61,7 +40,7 @@ ViewKind view_of_getitem(const Graph& graph, NodeId node) {
 const Tensor* result_of(const Graph& graph, NodeId node, uint8_t position) {
   const Op& op = graph.op(node);
   const Value& value = graph.value(node);
-  const auto found = std::find(op.aliases.begin(), op.aliases.end(), position);
+  const auto found = std::ranges::find(op.aliases, position);
   if (found == op.aliases.end()) return nullptr;
   if (value.kind == ValueKind::kTensor) return op.aliases.size() == 1 ? &graph.pool().tensor(value) : nullptr;
   const size_t element = static_cast<size_t>(found - op.aliases.begin());
@@ -91,6 +70,25 @@ bool keeps_metadata(const Graph& graph, NodeId node, uint8_t position) {
 ViewKind view_of_call(const Graph& graph, NodeId node) {
   const ViewKind view = graph.op(node).view;
   return view == ViewKind::kProjection ? view_of_getitem(graph, node) : view;
+}
+
+bool is_basic_index(const Graph& graph, const Arg& index, const std::function<bool(NodeId node)>& is_integer) {
+  switch (index.kind()) {
+    case ArgKind::kInt:
+    case ArgKind::kExpr:
+    case ArgKind::kSlice:
+    case ArgKind::kNone:
+    case ArgKind::kEllipsis:
+      return true;
+    case ArgKind::kNode:
+      return is_integer(index.as_node());
+    case ArgKind::kTuple:
+      return std::ranges::all_of(graph.pool().children(index), [&](const Arg& part) {
+        return !part.is(ArgKind::kTuple) && is_basic_index(graph, part, is_integer);
+      });
+    default:
+      return false;
+  }
 }
 
 NodeId find_reader(const Graph& graph, std::vector<NodeId> from, const std::function<bool(NodeId reader)>& is_it) {

@@ -28,6 +28,10 @@ bool is_recorded_draw(const Graph& graph, NodeId node);
 // O(1), or O(elements of the index).
 ViewKind view_of_call(const Graph& graph, NodeId node);
 
+// True for an index that makes a view of a tensor: integers, slices, None, Ellipsis, and tuples of
+// these. A boolean or a list copies. `is_integer` decides about nodes. O(elements of the index).
+bool is_basic_index(const Graph& graph, const Arg& index, const std::function<bool(NodeId node)>& is_integer);
+
 // Searches the users of the nodes in `from`, and the users of views of these nodes. Returns the
 // first user for which `is_it` returns true, or an invalid id if no such user exists. Calls `is_it`
 // once for each user. O(users log users).

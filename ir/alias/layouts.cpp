@@ -48,9 +48,8 @@ bool lays_out_itself(const Op& op) {
 IdMap<NodeId, bool> find_doubtful_layouts(const Graph& graph) {
   IdMap<NodeId, bool> is_doubtful;
   const auto nodes = graph.nodes();
-  const bool is_needed = std::any_of(nodes.begin(), nodes.end(), [&graph](NodeId node) {
-    return graph[node].is_call() && graph.op(node).chooses_layout;
-  });
+  const bool is_needed = std::ranges::any_of(
+      nodes, [&graph](NodeId node) { return graph[node].is_call() && graph.op(node).chooses_layout; });
   if (!is_needed) return is_doubtful;
   is_doubtful = IdMap<NodeId, bool>(graph.num_ids(), false);
   for (const NodeId node : nodes) {

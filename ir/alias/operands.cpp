@@ -12,8 +12,7 @@ namespace {
 bool returns_first_argument(const Graph& graph, NodeId node) {
   const Op& op = graph.op(node);
   if (view_of_call(graph, node) == ViewKind::kIdentity) return true;
-  return op.aliases.size() == 1 && op.aliases[0] == 0 &&
-         std::find(op.writes.begin(), op.writes.end(), 0) != op.writes.end();
+  return op.aliases.size() == 1 && op.aliases[0] == 0 && std::ranges::find(op.writes, 0) != op.writes.end();
 }
 
 }  // namespace
@@ -41,8 +40,8 @@ bool WrittenOperands::has_both(NodeId gone, NodeId kept) const {
   if (is_given_with(gone, tensor)) return true;
   // In-place ops on it return it.
   const auto found = results_.find(gone);
-  return found != results_.end() && std::any_of(found->second.begin(), found->second.end(),
-                                                [&](NodeId result) { return is_given_with(result, tensor); });
+  return found != results_.end() &&
+         std::ranges::any_of(found->second, [&](NodeId result) { return is_given_with(result, tensor); });
 }
 
 bool WrittenOperands::is_given_with(NodeId node, NodeId tensor) const {

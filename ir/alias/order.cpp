@@ -2,15 +2,17 @@
 
 namespace fxopt {
 
+std::span<const ControlDep> control_of(const Graph& graph, NodeId node) {
+  const NodeExtra* extra = graph.extra(node);
+  return extra != nullptr ? std::span(extra->control) : std::span<const ControlDep>();
+}
+
 bool has_events(const Graph& graph, NodeId node) {
   const NodeExtra* extra = graph.extra(node);
   return extra != nullptr && (!extra->event_record.empty() || !extra->event_wait.empty());
 }
 
-bool is_held(const Graph& graph, NodeId node) {
-  const NodeExtra* extra = graph.extra(node);
-  return extra != nullptr && (!extra->control.empty() || has_events(graph, node));
-}
+bool is_held(const Graph& graph, NodeId node) { return !control_of(graph, node).empty() || has_events(graph, node); }
 
 std::optional<StringId> stream_of(const Graph& graph, NodeId node) {
   const NodeExtra* extra = graph.extra(node);
@@ -20,9 +22,7 @@ std::optional<StringId> stream_of(const Graph& graph, NodeId node) {
 IdMap<NodeId, bool> control_targets(const Graph& graph) {
   IdMap<NodeId, bool> found(graph.num_ids(), false);
   for (const NodeId node : graph.nodes()) {
-    const NodeExtra* extra = graph.extra(node);
-    if (extra == nullptr) continue;
-    for (const ControlDep& dep : extra->control) found[dep.node] = true;
+    for (const ControlDep& dep : control_of(graph, node)) found[dep.node] = true;
   }
   return found;
 }

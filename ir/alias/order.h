@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "ir/graph/graph.h"
 
@@ -8,6 +9,9 @@
 // reads.
 
 namespace fxopt {
+
+// Returns the control dependencies of the node.
+std::span<const ControlDep> control_of(const Graph& graph, NodeId node);
 
 // True if the node records a stream event or waits for one.
 bool has_events(const Graph& graph, NodeId node);

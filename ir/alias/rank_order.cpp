@@ -14,13 +14,12 @@ class Coordinates {
     for (size_t i = 0; i < mesh.ranks.size(); ++i) places_.emplace(mesh.ranks[i], static_cast<int64_t>(i));
   }
 
-  bool has(std::span<const int64_t> ranks) const {
-    return std::all_of(ranks.begin(), ranks.end(), [this](int64_t rank) { return places_.contains(rank); });
-  }
   int64_t at(int64_t rank, size_t dim) const { return places_.at(rank) / strides_[dim] % mesh_.shape[dim]; }
 
-  // The dimensions that the ranks span; nothing if they do not span whole dimensions.
+  // The dimensions that the ranks span; nothing if the mesh lacks a rank, or if the ranks do not
+  // span whole dimensions.
   std::optional<std::vector<bool>> dims(std::span<const int64_t> ranks) const {
+    if (!std::ranges::all_of(ranks, [this](int64_t rank) { return places_.contains(rank); })) return std::nullopt;
     std::vector<bool> varies(mesh_.shape.size(), false);
     int64_t count = 1;
     for (size_t dim = 0; dim < varies.size(); ++dim) {
@@ -45,21 +44,20 @@ class Coordinates {
 };
 
 bool are_distinct(std::vector<int64_t> ranks) {
-  std::sort(ranks.begin(), ranks.end());
-  return std::adjacent_find(ranks.begin(), ranks.end()) == ranks.end();
+  std::ranges::sort(ranks);
+  return std::ranges::adjacent_find(ranks) == ranks.end();
 }
 
 }  // namespace
 
 const ProcessGroup* find_group(const Module& module, StringId uid) {
-  const auto found = std::find_if(module.groups.begin(), module.groups.end(),
-                                  [uid](const ProcessGroup& group) { return group.uid == uid; });
+  const auto found = std::ranges::find_if(module.groups, [uid](const ProcessGroup& group) { return group.uid == uid; });
   return found == module.groups.end() || !uid.is_valid() ? nullptr : &*found;
 }
 
 std::optional<size_t> own_place(const Module& module, std::span<const int64_t> ranks) {
   if (!module.rank.has_value() || !module.rank->rank.has_value()) return std::nullopt;
-  const auto found = std::find(ranks.begin(), ranks.end(), *module.rank->rank);
+  const auto found = std::ranges::find(ranks, *module.rank->rank);
   if (found == ranks.end()) return std::nullopt;
   return static_cast<size_t>(found - ranks.begin());
 }
@@ -70,7 +68,7 @@ bool is_own_place(const Module& module, std::span<const int64_t> ranks, const Sy
   const int64_t last = static_cast<int64_t>(ranks.size()) - 1;
   bool is_world = module.rank->world_size == last + 1;
   for (size_t i = 0; i < ranks.size(); ++i) is_world = is_world && ranks[i] == static_cast<int64_t>(i);
-  const bool is_alone = std::none_of(module.groups.begin(), module.groups.end(), [&](const ProcessGroup& group) {
+  const bool is_alone = std::ranges::none_of(module.groups, [&](const ProcessGroup& group) {
     return group.ranks.size() == ranks.size() && !std::equal(ranks.begin(), ranks.end(), group.ranks.begin()) &&
            own_place(module, group.ranks).has_value();
   });
@@ -93,16 +91,14 @@ std::optional<RankOrder> ranks_of_both(const Module& module, std::span<const int
   order.ranks.reserve(inner.size() * outer.size());
   for (const DeviceMesh& mesh : module.meshes) {
     const Coordinates coordinates(mesh);
-    if (!coordinates.has(inner) || !coordinates.has(outer)) continue;
     const std::optional<std::vector<bool>> inner_dims = coordinates.dims(inner), outer_dims = coordinates.dims(outer);
     if (!inner_dims.has_value() || !outer_dims.has_value()) continue;
     for (size_t dim = 0; dim < inner_dims->size(); ++dim) {
       if ((*inner_dims)[dim] && (*outer_dims)[dim]) return std::nullopt;
     }
     const std::vector<std::vector<int64_t>> alike = alike_groups(mesh, inner);
-    if (std::is_sorted(inner.begin(), inner.end()) && !std::all_of(alike.begin(), alike.end(), [](const auto& each) {
-          return std::is_sorted(each.begin(), each.end());
-        })) {
+    if (std::ranges::is_sorted(inner) &&
+        !std::ranges::all_of(alike, [](const auto& each) { return std::ranges::is_sorted(each); })) {
       return std::nullopt;
     }
     std::vector<int64_t> ranks;
@@ -128,7 +124,7 @@ std::optional<RankOrder> ranks_of_both(const Module& module, std::span<const int
 
 std::vector<std::vector<int64_t>> alike_groups(const DeviceMesh& mesh, std::span<const int64_t> ranks) {
   const Coordinates coordinates(mesh);
-  const std::optional<std::vector<bool>> dims = coordinates.has(ranks) ? coordinates.dims(ranks) : std::nullopt;
+  const std::optional<std::vector<bool>> dims = coordinates.dims(ranks);
   std::vector<std::vector<int64_t>> found;
   if (!dims.has_value()) return found;
   for (const int64_t rank : mesh.ranks) {
@@ -142,7 +138,7 @@ std::vector<std::vector<int64_t>> alike_groups(const DeviceMesh& mesh, std::span
 
 std::vector<StringId> dims_along(const DeviceMesh& mesh, std::span<const int64_t> ranks) {
   const Coordinates coordinates(mesh);
-  const std::optional<std::vector<bool>> dims = coordinates.has(ranks) ? coordinates.dims(ranks) : std::nullopt;
+  const std::optional<std::vector<bool>> dims = coordinates.dims(ranks);
   std::vector<StringId> names;
   for (size_t dim = 0; dims.has_value() && dim < dims->size(); ++dim) {
     if ((*dims)[dim] && dim < mesh.dim_names.size()) names.push_back(mesh.dim_names[dim]);

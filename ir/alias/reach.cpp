@@ -15,9 +15,7 @@ Reach reach_forward(const Graph& graph, const StorageMap& storages, const std::v
     for (const BufferId buffer : storages.reads(node)) mask |= written.get(buffer);
     if (mask == 0) continue;
     reach.masks[node] = mask;
-    for (const BufferId buffer : storages.writes(node)) {
-      if (buffer.is_valid()) written[buffer] |= mask;
-    }
+    for_each_buffer(storages.writes(node), [&](BufferId buffer) { written[buffer] |= mask; });
   }
   return reach;
 }
@@ -27,18 +25,12 @@ IdMap<NodeId, bool> reach_back(const Graph& graph, const StorageMap& storages, c
   for (const NodeId end : ends) reached[end] = true;
   IdMap<BufferId, bool> is_read(storages.num_buffers(), false);
   for (NodeId node = graph.last(); node.is_valid(); node = graph.prev(node)) {
-    for (const BufferId buffer : storages.writes(node)) {
-      if (buffer.is_valid() && is_read.get(buffer)) reached[node] = true;
-    }
+    if (any_buffer(storages.writes(node), [&](BufferId buffer) { return is_read.get(buffer); })) reached[node] = true;
     if (!reached.get(node)) continue;
     graph.for_each_input(node, [&reached](NodeId input) { reached[input] = true; });
-    for (const BufferId buffer : storages.reads(node)) {
-      if (buffer.is_valid()) is_read[buffer] = true;
-    }
+    for_each_buffer(storages.reads(node), [&](BufferId buffer) { is_read[buffer] = true; });
     // The contents of an output when the graph returns.
-    for (const BufferId buffer : storages.buffers(node)) {
-      if (buffer.is_valid()) is_read[buffer] = true;
-    }
+    for_each_buffer(storages.buffers(node), [&](BufferId buffer) { is_read[buffer] = true; });
   }
   return reached;
 }

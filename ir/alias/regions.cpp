@@ -4,6 +4,7 @@
 #include <span>
 
 #include "ir/alias/storages.h"
+#include "ir/values/values.h"
 
 namespace fxopt {
 namespace {
@@ -12,11 +13,8 @@ constexpr std::string_view kRegionCall = "higher_order.invoke_subgraph";
 
 class BodyReader {
  public:
-  BodyReader(const Graph& body, const StorageMap& storages) : body_(body), storages_(storages) {
-    for (const NodeId node : body.nodes()) {
-      if (body[node].kind == NodeKind::kPlaceholder) operands_.push_back(node);
-    }
-  }
+  BodyReader(const Graph& body, const StorageMap& storages)
+      : body_(body), storages_(storages), operands_(placeholders_of(body)) {}
 
   std::vector<RegionResult> read() {
     if (body_.output().is_valid()) collect(body_[body_.output()].args);
@@ -40,15 +38,14 @@ class BodyReader {
     result.made = static_cast<uint32_t>(id.index());
     for (uint32_t i = 0; i < operands_.size(); ++i) {
       const std::span<const BufferId> given = storages_.buffers(operands_[i]);
-      const auto found = std::find(given.begin(), given.end(), id);
+      const auto found = std::ranges::find(given, id);
       if (found != given.end()) {
         result.operand = i;
         result.tensor = static_cast<uint32_t>(found - given.begin());
         return result;
       }
-      const bool may_share = std::any_of(given.begin(), given.end(), [&](BufferId each) {
-        return each.is_valid() && storages_.alias_class(each) == storages_.alias_class(id);
-      });
+      const bool may_share =
+          any_buffer(given, [&](BufferId each) { return storages_.alias_class(each) == storages_.alias_class(id); });
       if (may_share) result.may_share.push_back(i);
     }
     return result;
@@ -70,34 +67,20 @@ bool calls_region(const Graph& graph, NodeId node) {
 
 bool may_be_of_region(const Graph& graph, NodeId placeholder) {
   if (!has_regions(graph.module())) return false;
-  const NodeExtra* extra = graph.extra(placeholder);
-  if (extra == nullptr || !extra->input.has_value()) return true;
-  switch (extra->input->role) {
-    case InputRole::kUnspecified:
-    case InputRole::kSavedValue:
-      return true;
-    default:
-      return false;
-  }
+  const InputRole role = recorded_role(graph, placeholder);
+  return role == InputRole::kUnspecified || role == InputRole::kSavedValue;
 }
 
-const std::vector<RegionResult>* RegionBodies::find(StringId name) {
+const RegionBodies::Results* RegionBodies::find(StringId name) {
   const auto [found, is_new] = bodies_.emplace(name, nullptr);
-  if (is_new) {
-    found.value() = std::make_unique<Body>();
-    Body& body = *found.value();
-    const GraphId id = module_->find_graph(name);
-    if (id.is_valid() && depth_ < kMaxDepth) {
-      ++depth_;
-      const Graph& graph = module_->graph(id);
-      const StorageMap storages(graph, *this);
-      body.results = BodyReader(graph, storages).read();
-      body.is_known = true;
-      --depth_;
-    }
-  }
-  const Body* body = bodies_.find(name)->second.get();
-  return body->is_known ? &body->results : nullptr;
+  if (!is_new) return found->second.get();
+  const GraphId id = module_->find_graph(name);
+  if (!id.is_valid() || depth_ >= kMaxDepth) return nullptr;
+  ++depth_;
+  const Graph& graph = module_->graph(id);
+  auto results = std::make_unique<const Results>(BodyReader(graph, StorageMap(graph, *this)).read());
+  --depth_;
+  return (bodies_[name] = std::move(results)).get();
 }
 
 }  // namespace fxopt

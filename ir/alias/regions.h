@@ -49,17 +49,14 @@ class RegionBodies {
   // Returns the tensors that the graph returns, depth first. Returns nullptr if the tensors are
   // unknown. In this case, no graph has the name, the graph runs itself, or regions are nested more
   // than 16 deep. Takes O(nodes + edges) for each body on its first use.
-  const std::vector<RegionResult>* find(StringId name);
+  using Results = std::vector<RegionResult>;
+  const Results* find(StringId name);
 
  private:
   static constexpr int kMaxDepth = 16;
-  struct Body {
-    bool is_known = false;
-    std::vector<RegionResult> results;
-  };
 
   const Module* module_;
-  HashMap<StringId, std::unique_ptr<Body>> bodies_;  // is_known is false during the examination
+  HashMap<StringId, std::unique_ptr<const Results>> bodies_;  // null if unknown, or while it is examined
   int depth_ = 0;
 };
 

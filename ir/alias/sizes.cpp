@@ -72,7 +72,7 @@ ValueRange room_bounds(const SizeSource& source, ExprBounds& bounds) {
 // The index of a storage among those of its call's results.
 size_t result_index(const StorageMap& storages, BufferId id) {
   const std::span<const BufferId> made = storages.buffers(storages.buffer(id).producer);
-  return static_cast<size_t>(std::find(made.begin(), made.end(), id) - made.begin());
+  return static_cast<size_t>(std::ranges::find(made, id) - made.begin());
 }
 
 // The size that the file records, also for a source with room.
@@ -134,6 +134,14 @@ std::optional<int64_t> storage_bytes(const Module& module, const Tensor& tensor,
 
 std::optional<int64_t> tensor_elements(const Module& module, const Tensor& tensor, const SymbolValues& values) {
   return tensor.sizes.is_valid() ? element_count(module, module.dims(tensor.sizes), values) : std::nullopt;
+}
+
+std::optional<int64_t> tensor_bytes(const Module& module, const Tensor& tensor, const SymbolValues& values) {
+  const std::optional<int64_t> elements = tensor_elements(module, tensor, values);
+  int64_t bytes = 0;
+  const bool is_known = elements.has_value() && tensor.dtype != DType::kUnspecified &&
+                        !__builtin_mul_overflow(*elements, element_size(tensor.dtype), &bytes);
+  return is_known ? std::optional(bytes) : std::nullopt;
 }
 
 SizeSource size_source(const Graph& graph, const StorageMap& storages, BufferId id) {

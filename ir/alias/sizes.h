@@ -32,6 +32,10 @@ std::optional<int64_t> storage_bytes(const Module& module, const Tensor& tensor,
 // symbol has no value, if a size is negative, or if the result is above 2^63 - 1.
 std::optional<int64_t> tensor_elements(const Module& module, const Tensor& tensor, const SymbolValues& values);
 
+// Returns the bytes of a tensor's elements. Returns nothing if tensor_elements() does, if the dtype
+// is not recorded, or if the result is above 2^63 - 1.
+std::optional<int64_t> tensor_bytes(const Module& module, const Tensor& tensor, const SymbolValues& values);
+
 // The source of a storage's number of bytes.
 enum class SizeKind : uint8_t {
   kNothing,   // no tensor, so the size is 0 bytes

@@ -38,7 +38,6 @@
 #include "ir/values/values.h"
 
 namespace fxopt {
-namespace {}  // namespace
 
 class StorageMap::Builder {
  public:
@@ -87,20 +86,11 @@ class StorageMap::Builder {
   }
 
   void visit_kind(NodeId node) {
-    switch (graph_[node].kind) {
-      case NodeKind::kPlaceholder:
-        visit_placeholder(node);
-        break;
-      case NodeKind::kGetAttr:
-        visit_attribute(node);
-        break;
-      case NodeKind::kOutput:
-        result_.clear();
-        break;
-      default:
-        visit_call(node);
-        break;
-    }
+    const NodeKind kind = graph_[node].kind;
+    if (kind == NodeKind::kPlaceholder) return visit_placeholder(node);
+    if (kind == NodeKind::kGetAttr) return visit_attribute(node);
+    if (kind != NodeKind::kOutput) return visit_call(node);
+    result_.clear();
   }
 
   // -- tensors among a node's inputs, on their present buffers
@@ -204,19 +194,10 @@ class StorageMap::Builder {
   void visit_call(NodeId node) {
     const Op& op = graph_.op(node);
     if (calls_region(graph_, node)) return visit_region(node);
-    switch (view_) {
-      case ViewKind::kView:
-      case ViewKind::kMultiView:
-      case ViewKind::kIdentity:
-        if (alias_first_argument(node)) return;
-        break;
-      case ViewKind::kMaybeView:
-        maybe_view(node);
-        return;
-      case ViewKind::kProjection:  // its tuple is written out in the arguments
-      case ViewKind::kNone:
-        break;
-    }
+    if (view_ == ViewKind::kMaybeView) return maybe_view(node);
+    // The tuple of a projection is written out in the arguments.
+    const bool shows_first = view_ != ViewKind::kNone && view_ != ViewKind::kProjection;
+    if (shows_first && alias_first_argument(node)) return;
     if (op.schema.has_value()) alias_by_schema(node, op);
     const bool ask_file = op.is_opaque() || op.has_subgraphs || op.hands_on != HandsOn::kNothing;
     for (size_t i = 0; i < leaves_.size(); ++i) {
@@ -250,8 +231,7 @@ class StorageMap::Builder {
         return;
       }
     }
-    const auto first =
-        std::find_if(made.begin(), made.end(), [&](const auto& each) { return each.first == result.made; });
+    const auto first = std::ranges::find_if(made, [&](const auto& each) { return each.first == result.made; });
     result_[i].buffer =
         first != made.end() ? result_[first->second].buffer : make(node, leaves_[i], BufferSource::kNode);
     result_[i].object = first != made.end() ? make_object_like(result_[first->second].object) : make_object();
@@ -288,15 +268,14 @@ class StorageMap::Builder {
     const Tensor* tensor = arg != nullptr && arg->is(ArgKind::kNode) ? single_tensor(graph_, arg->as_node()) : nullptr;
     if (tensor == nullptr || !tensor->sizes.is_valid()) return false;
     const std::vector<Dim>& sizes = graph_.module().dims(tensor->sizes);
-    return std::all_of(sizes.begin(), sizes.end(), [](const Dim& size) { return size.is_static() && size.value > 0; });
+    return std::ranges::all_of(sizes, [](const Dim& size) { return size.is_static() && size.value > 0; });
   }
 
   // getitem(parent, index): the parent's tensors of that element.
   bool project(NodeId node) {
-    const Arg* parent_arg = graph_.arg(node, 0);
+    const NodeId parent = first_argument(graph_, node);
     const Arg* key = graph_.arg(node, 1);
-    if (parent_arg == nullptr || !parent_arg->is(ArgKind::kNode)) return false;
-    const NodeId parent = parent_arg->as_node();
+    if (!parent.is_valid()) return false;
     if (!has_elements(graph_.value(parent))) {
       if (map_.buffers(parent).size() != 1) return false;
       // No value is recorded: use the parent's one stand-in. The result may be a view of a tensor,
@@ -380,22 +359,20 @@ class StorageMap::Builder {
   // changes nothing returns its input, whatever the file's ids. Otherwise the file's ids decide, if
   // both tensors have one.
   ViewAnswer ask_view(NodeId node, const Leaf& leaf) const {
-    const Arg* first = graph_.arg(node, 0);
-    if (first == nullptr || !first->is(ArgKind::kNode)) return ViewAnswer::kUnknown;
-    const Tensor* from = single_tensor(graph_, first->as_node());
+    const NodeId first = first_argument(graph_, node);
+    if (!first.is_valid()) return ViewAnswer::kUnknown;
+    const Tensor* from = single_tensor(graph_, first);
     const Tensor* to = leaf.value.is_valid() ? &graph_.pool().tensor(graph_.pool().value(leaf.value)) : nullptr;
-    const bool is_comparable = from != nullptr && to != nullptr && !is_projection(node);
+    // The result of a getitem of a tensor is not another shape of all the elements.
+    const bool is_comparable = from != nullptr && to != nullptr && graph_.op(node).view != ViewKind::kProjection;
     const ViewAnswer answer = is_comparable ? compare_as_view(graph_.module(), *from, *to) : ViewAnswer::kUnknown;
     if (answer == ViewAnswer::kView && shares_where_it_can(graph_, node)) return answer;
-    const StorageId input = carried_of(graph_[first->as_node()].value);
+    const StorageId input = carried_of(graph_[first].value);
     if (leaf.carried.is_valid() && input.is_valid()) {
       return leaf.carried == input ? ViewAnswer::kView : ViewAnswer::kCopy;
     }
     return answer == ViewAnswer::kCopy ? answer : ViewAnswer::kUnknown;
   }
-
-  // True for a getitem of a tensor: its result is not another shape of all the elements.
-  bool is_projection(NodeId node) const { return graph_.op(node).view == ViewKind::kProjection; }
 
   void alias_by_schema(NodeId node, const Op& op) {
     for (size_t r = 0; r < op.aliases.size() && r < op.schema->returns.size(); ++r) {
@@ -403,7 +380,7 @@ class StorageMap::Builder {
       const size_t position = static_cast<size_t>(op.aliases[r]);
       const std::vector<Held>& from = argument(node, position);
       if (from.empty()) continue;
-      const bool is_written = std::find(op.writes.begin(), op.writes.end(), position) != op.writes.end();
+      const bool is_written = std::ranges::find(op.writes, position) != op.writes.end();
       const auto [first, count] = return_leaves(node, *op.schema, r);
       for (size_t i = 0; i < count; ++i) {
         const Held& base = from.size() == count ? from[i] : from[0];
@@ -535,16 +512,14 @@ class StorageMap::Builder {
       if (map_.buffers_[i].source != BufferSource::kNode) map_.class_external_[top.index()] = true;
     }
     if (graph_.output().is_valid()) {
-      for (const BufferId buffer : map_.reads(graph_.output())) {
-        if (buffer.is_valid()) map_.class_returned_[map_.classes_[buffer.index()].index()] = true;
-      }
+      for_each_buffer(map_.reads(graph_.output()),
+                      [&](BufferId buffer) { map_.class_returned_[map_.classes_[buffer.index()].index()] = true; });
     }
     for (const NodeId node : graph_.nodes()) {
-      for (const BufferId buffer : map_.writes(node)) {
-        if (!buffer.is_valid()) continue;
+      for_each_buffer(map_.writes(node), [&](BufferId buffer) {
         std::vector<NodeId>& writes = map_.class_writes_[map_.classes_[buffer.index()].index()];
         if (writes.empty() || writes.back() != node) writes.push_back(node);
-      }
+      });
     }
   }
 
@@ -560,7 +535,7 @@ class StorageMap::Builder {
       });
     }
     for (MetadataChange& change : map_.metadata_changes_) change.object = map_.object_classes_[change.object.index()];
-    std::sort(map_.metadata_changes_.begin(), map_.metadata_changes_.end());
+    std::ranges::sort(map_.metadata_changes_);
   }
 
   const Graph& graph_;
@@ -602,22 +577,17 @@ StorageMap::StorageMap(const Graph& graph, RegionBodies& regions) : graph_(&grap
   Builder(graph, effects, regions, *this).run();
 }
 
+bool StorageMap::share_storage(NodeId a, NodeId b) const {
+  const std::span<const BufferId> left = buffers(a), right = buffers(b);
+  return a == b || (left.size() == 1 && right.size() == 1 && left[0] == right[0]);
+}
+
 bool StorageMap::reads_data(NodeId node) const {
   if (!graph_->operator[](node).is_call()) return false;
   if (graph_->op(node).reads_index) return true;
-  switch (view_of_call(*graph_, node)) {
-    case ViewKind::kView:
-    case ViewKind::kMultiView:
-    case ViewKind::kProjection:
-      return false;
-    case ViewKind::kMaybeView: {
-      const std::span<const BufferId> made = buffers(node);
-      return std::any_of(made.begin(), made.end(),
-                         [&](BufferId id) { return id.is_valid() && buffer(id).producer == node; });
-    }
-    default:
-      return true;
-  }
+  const ViewKind view = view_of_call(*graph_, node);
+  if (view != ViewKind::kMaybeView) return view == ViewKind::kNone || view == ViewKind::kIdentity;
+  return any_buffer(buffers(node), [&](BufferId id) { return buffer(id).producer == node; });
 }
 
 bool StorageMap::changes_between(ObjectId object, uint32_t after, uint32_t before) const {
@@ -628,10 +598,9 @@ bool StorageMap::changes_between(ObjectId object, uint32_t after, uint32_t befor
 
 bool StorageMap::metadata_changes_after(NodeId node) const {
   if (metadata_changes_.empty()) return false;
-  const std::span<const ObjectId> made = objects(node);
   const uint32_t end = std::numeric_limits<uint32_t>::max();
-  return std::any_of(made.begin(), made.end(),
-                     [&](ObjectId id) { return changes_between(id, graph_->position(node), end); });
+  return std::ranges::any_of(objects(node),
+                             [&](ObjectId id) { return changes_between(id, graph_->position(node), end); });
 }
 
 bool StorageMap::input_metadata_changes(NodeId reader, NodeId after, NodeId before) const {
@@ -647,9 +616,7 @@ bool StorageMap::input_metadata_changes(NodeId reader, NodeId after, NodeId befo
 
 bool StorageMap::input_bytes_change(NodeId reader, NodeId after, NodeId before) const {
   if (!reads_data(reader)) return false;
-  const std::span<const BufferId> given = reads(reader);
-  return std::any_of(given.begin(), given.end(),
-                     [&](BufferId id) { return id.is_valid() && written_between(id, after, before); });
+  return any_buffer(reads(reader), [&](BufferId id) { return written_between(id, after, before); });
 }
 
 bool StorageMap::written_between(BufferId buffer, NodeId after, NodeId before) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -42,6 +43,20 @@ struct Buffer {
   StringId device;
 };
 
+// Calls `visit` for each valid buffer.
+template <class Visit>
+void for_each_buffer(std::span<const BufferId> buffers, const Visit& visit) {
+  for (const BufferId id : buffers) {
+    if (id.is_valid()) visit(id);
+  }
+}
+
+// Whether `holds` is true for a valid buffer.
+template <class Holds>
+bool any_buffer(std::span<const BufferId> buffers, const Holds& holds) {
+  return std::ranges::any_of(buffers, [&](BufferId id) { return id.is_valid() && holds(id); });
+}
+
 // The storages that each node of one graph creates, reads and writes, and the places of these
 // writes in the schedule. The map also has the places where the metadata of tensors changes in
 // place.
@@ -76,6 +91,8 @@ class StorageMap {
   // True if the node's result depends on the bytes of its inputs. A view depends only on the place
   // of its input in memory.
   bool reads_data(NodeId node) const;
+  // Whether the two are one node, or have one tensor each, on the same storage.
+  bool share_storage(NodeId a, NodeId b) const;
 
   // Returns the class of an object. Objects that may be the same tensor have the same class. For
   // example, the result of an op that returns its argument if the op has nothing to do may be the

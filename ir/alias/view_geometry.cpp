@@ -53,10 +53,18 @@ Dimension find_dimension(const SymInt& dim, size_t rank) {
   if (at < 0 || at >= count) return {std::nullopt, Outcome::kImpossible};
   return {static_cast<size_t>(at), Outcome::kUnknown};
 }
-// The dimension at argument `position`, or `otherwise` if the argument is absent.
-Dimension dimension(const Call& call, size_t position, int64_t otherwise, size_t rank) {
-  const std::optional<SymInt> dim = call.integer(position, otherwise);
+// The dimension at argument `position`, or 0 if the argument is absent.
+Dimension dimension(const Call& call, size_t position, size_t rank) {
+  const std::optional<SymInt> dim = call.integer(position, 0);
   return dim.has_value() ? find_dimension(*dim, rank) : Dimension();
+}
+
+// A rule for one dimension of the tensor, which argument `position` gives.
+template <ViewGeometry (*rule)(const Call&, size_t), size_t position>
+ViewGeometry along(const Call& call) {
+  const Dimension dim = dimension(call, position, call.from.rank());
+  if (!dim.at.has_value()) return answer(dim.otherwise);
+  return call.from.rank() == 0 ? answer(Outcome::kImpossible) : rule(call, *dim.at);
 }
 
 ViewGeometry alias(const Call& call) { return view(call.from); }
@@ -135,13 +143,10 @@ Outcome take_slice(Geometry& out, size_t at, const std::optional<SymInt>& given_
   return Outcome::kView;
 }
 
-ViewGeometry slice(const Call& call) {
-  const Dimension dim = dimension(call, 1, 0, call.from.rank());
-  if (!dim.at.has_value()) return answer(dim.otherwise);
-  if (call.from.rank() == 0) return answer(Outcome::kImpossible);
+ViewGeometry slice(const Call& call, size_t dim) {
   Geometry out = call.from;
-  const Outcome outcome = take_slice(out, *dim.at, call.integer(2, 0),
-                                     call.integer(3, std::numeric_limits<int64_t>::max()), call.integer(4, 1));
+  const Outcome outcome = take_slice(out, dim, call.integer(2, 0), call.integer(3, std::numeric_limits<int64_t>::max()),
+                                     call.integer(4, 1));
   return outcome == Outcome::kView ? view(std::move(out)) : answer(outcome);
 }
 
@@ -152,19 +157,24 @@ Geometry without_dimension(const Geometry& from, size_t at) {
   return out;
 }
 
-ViewGeometry select(const Call& call) {
-  const Dimension dim = dimension(call, 1, 0, call.from.rank());
-  if (!dim.at.has_value()) return answer(dim.otherwise);
-  if (call.from.rank() == 0) return answer(Outcome::kImpossible);
+// Inserts a dimension of one element.
+void insert_dimension(Geometry& out, size_t at) {
+  const std::ptrdiff_t place = static_cast<std::ptrdiff_t>(at);
+  const SymInt stride = at == out.rank() ? SymInt(1) : out.sizes[at] * out.strides[at];
+  out.sizes.insert(out.sizes.begin() + place, SymInt(1));
+  out.strides.insert(out.strides.begin() + place, stride);
+}
+
+ViewGeometry select(const Call& call, size_t dim) {
   const std::optional<SymInt> index = call.integer(2);
   if (!index.has_value() || !index->is_static()) return answer(Outcome::kUnknown);
-  const SymInt size = call.from.sizes[*dim.at];
+  const SymInt size = call.from.sizes[dim];
   const SymInt at = index->value() < 0 ? size + *index : *index;
   if (at.is_static() && (at.value() < 0 || (size.is_static() && at.value() >= size.value()))) {
     return answer(Outcome::kImpossible);
   }
-  Geometry out = without_dimension(call.from, *dim.at);
-  out.offset = out.offset + at * call.from.strides[*dim.at];
+  Geometry out = without_dimension(call.from, dim);
+  out.offset = out.offset + at * call.from.strides[dim];
   return view(std::move(out));
 }
 
@@ -174,7 +184,7 @@ ViewGeometry getitem(const Call& call) {
   const CallArg index = call.args[1];
   if (!index.is_given()) return answer(Outcome::kUnknown);
   const std::span<const Arg> parts = index.given()->is(ArgKind::kTuple) ? index.items() : std::span(index.given(), 1);
-  if (std::any_of(parts.begin(), parts.end(), [](const Arg& part) { return part.is(ArgKind::kBool); })) {
+  if (std::ranges::any_of(parts, [](const Arg& part) { return part.is(ArgKind::kBool); })) {
     return answer(Outcome::kUnknown);
   }
   size_t left = 0;  // dimensions that the remaining index parts take
@@ -183,16 +193,12 @@ ViewGeometry getitem(const Call& call) {
   if (left > out.rank()) return answer(Outcome::kImpossible);
   size_t at = 0;
   for (const Arg& part : parts) {
-    const std::ptrdiff_t place = static_cast<std::ptrdiff_t>(at);
     if (part.is(ArgKind::kEllipsis)) {
       at = out.rank() - left;
       continue;
     }
     if (part.is(ArgKind::kNone)) {
-      const SymInt stride = at == out.rank() ? SymInt(1) : out.sizes[at] * out.strides[at];
-      out.sizes.insert(out.sizes.begin() + place, SymInt(1));
-      out.strides.insert(out.strides.begin() + place, stride);
-      ++at;
+      insert_dimension(out, at++);
       continue;
     }
     --left;
@@ -250,13 +256,10 @@ ViewGeometry squeeze_dimensions(const Call& call) {
 }
 
 ViewGeometry unsqueeze(const Call& call) {
-  const Dimension dim = dimension(call, 1, 0, call.from.rank() + 1);
+  const Dimension dim = dimension(call, 1, call.from.rank() + 1);
   if (!dim.at.has_value()) return answer(dim.otherwise);
   Geometry out = call.from;
-  const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(*dim.at);
-  const SymInt stride = *dim.at == out.rank() ? SymInt(1) : out.sizes[*dim.at] * out.strides[*dim.at];
-  out.sizes.insert(out.sizes.begin() + at, SymInt(1));
-  out.strides.insert(out.strides.begin() + at, stride);
+  insert_dimension(out, *dim.at);
   return view(std::move(out));
 }
 
@@ -298,6 +301,8 @@ ViewGeometry as_strided(const Call& call) {
   return view(std::move(out));
 }
 
+constexpr int64_t kMaxParts = 1 << 20;  // no tensor is split into more
+
 // Consecutive slices of a dimension, of the given `lengths`.
 ViewGeometry cut(const Geometry& from, size_t dim, const std::vector<int64_t>& lengths) {
   ViewGeometry out = answer(Outcome::kView);
@@ -312,15 +317,20 @@ ViewGeometry cut(const Geometry& from, size_t dim, const std::vector<int64_t>& l
   return out;
 }
 
-constexpr int64_t kMaxParts = 1 << 20;  // no tensor is split into more
+// Consecutive slices of a dimension of `size` elements. Each has `step` elements, but the last may
+// have fewer.
+ViewGeometry cut_evenly(const Geometry& from, size_t dim, int64_t size, int64_t step) {
+  if (size / step >= kMaxParts) return answer(Outcome::kUnknown);
+  std::vector<int64_t> lengths;
+  for (int64_t at = 0; at < size; at += step) lengths.push_back(std::min(step, size - at));
+  if (lengths.empty()) lengths.push_back(0);
+  return cut(from, dim, lengths);
+}
 
-ViewGeometry narrow(const Call& call) {
-  const Dimension dim = dimension(call, 1, 0, call.from.rank());
-  if (!dim.at.has_value()) return answer(dim.otherwise);
-  if (call.from.rank() == 0) return answer(Outcome::kImpossible);
+ViewGeometry narrow(const Call& call, size_t dim) {
   const std::optional<SymInt> given = call.integer(2);
   const std::optional<SymInt> length = call.integer(3);
-  const SymInt size = call.from.sizes[*dim.at];
+  const SymInt size = call.from.sizes[dim];
   if (!given.has_value() || !given->is_static() || !length.has_value() || !length->is_static() || !size.is_static()) {
     return answer(Outcome::kUnknown);
   }
@@ -329,8 +339,8 @@ ViewGeometry narrow(const Call& call) {
     return answer(Outcome::kImpossible);
   }
   Geometry out = call.from;
-  out.offset = out.offset + SymInt(start) * out.strides[*dim.at];
-  out.sizes[*dim.at] = *length;
+  out.offset = out.offset + SymInt(start) * out.strides[dim];
+  out.sizes[dim] = *length;
   return view(std::move(out));
 }
 
@@ -339,11 +349,10 @@ ViewGeometry resize(const Call& call) {
   const std::optional<std::vector<SymInt>> sizes = call.integers(1);
   if (!sizes.has_value() || !call.args[2].is_absent()) return answer(Outcome::kUnknown);
   Geometry out = call.from;
-  const bool is_static =
-      std::all_of(sizes->begin(), sizes->end(), [](const SymInt& size) { return size.is_static(); }) &&
-      std::all_of(out.sizes.begin(), out.sizes.end(), [](const SymInt& size) { return size.is_static(); });
+  const bool is_static = std::ranges::all_of(*sizes, [](const SymInt& size) { return size.is_static(); }) &&
+                         std::ranges::all_of(out.sizes, [](const SymInt& size) { return size.is_static(); });
   if (!is_static) return answer(Outcome::kUnknown);
-  if (std::any_of(sizes->begin(), sizes->end(), [](const SymInt& size) { return size.value() < 0; })) {
+  if (std::ranges::any_of(*sizes, [](const SymInt& size) { return size.value() < 0; })) {
     return answer(Outcome::kImpossible);
   }
   if (*sizes == out.sizes) return view(std::move(out));
@@ -352,43 +361,28 @@ ViewGeometry resize(const Call& call) {
   return view(std::move(out));
 }
 
-ViewGeometry split(const Call& call) {
-  const Dimension dim = dimension(call, 2, 0, call.from.rank());
-  if (!dim.at.has_value()) return answer(dim.otherwise);
-  if (call.from.rank() == 0) return answer(Outcome::kImpossible);
-  const SymInt size = call.from.sizes[*dim.at];
+ViewGeometry split(const Call& call, size_t dim) {
+  const SymInt size = call.from.sizes[dim];
   const std::optional<SymInt> length = call.integer(1);
   if (!size.is_static() || !length.has_value() || !length->is_static()) return answer(Outcome::kUnknown);
   if (length->value() < 0 || (length->value() == 0 && size.value() != 0)) return answer(Outcome::kImpossible);
-  const int64_t step = std::max<int64_t>(length->value(), 1);
-  if (size.value() / step >= kMaxParts) return answer(Outcome::kUnknown);
-  std::vector<int64_t> lengths;
-  for (int64_t at = 0; at < size.value(); at += step) lengths.push_back(std::min(step, size.value() - at));
-  if (lengths.empty()) lengths.push_back(0);
-  return cut(call.from, *dim.at, lengths);
+  return cut_evenly(call.from, dim, size.value(), std::max<int64_t>(length->value(), 1));
 }
 
-ViewGeometry chunk(const Call& call) {
-  const Dimension dim = dimension(call, 2, 0, call.from.rank());
-  if (!dim.at.has_value()) return answer(dim.otherwise);
-  if (call.from.rank() == 0) return answer(Outcome::kImpossible);
-  const SymInt size = call.from.sizes[*dim.at];
+ViewGeometry chunk(const Call& call, size_t dim) {
+  const SymInt size = call.from.sizes[dim];
   const std::optional<SymInt> count = call.integer(1);
   if (!size.is_static() || size.value() == 0 || !count.has_value() || !count->is_static()) {
     return answer(Outcome::kUnknown);
   }
   if (count->value() <= 0) return answer(Outcome::kImpossible);
-  const int64_t step = (size.value() - 1) / count->value() + 1;
-  if (size.value() / step >= kMaxParts) return answer(Outcome::kUnknown);
-  std::vector<int64_t> lengths;
-  for (int64_t at = 0; at < size.value(); at += step) lengths.push_back(std::min(step, size.value() - at));
-  return cut(call.from, *dim.at, lengths);
+  return cut_evenly(call.from, dim, size.value(), (size.value() - 1) / count->value() + 1);
 }
 
 // Windows of `size` elements, `step` apart, along a dimension. A new last dimension indexes a
 // window's elements.
 ViewGeometry unfold(const Call& call) {
-  const Dimension dim = dimension(call, 1, 0, call.from.rank());
+  const Dimension dim = dimension(call, 1, call.from.rank());
   if (!dim.at.has_value()) return answer(dim.otherwise);
   const std::optional<SymInt> size = call.integer(2);
   const std::optional<SymInt> step = call.integer(3);
@@ -408,7 +402,7 @@ ViewGeometry unfold(const Call& call) {
 }
 
 ViewGeometry split_with_sizes(const Call& call) {
-  const Dimension dim = dimension(call, 2, 0, call.from.rank());
+  const Dimension dim = dimension(call, 2, call.from.rank());
   if (!dim.at.has_value()) return answer(dim.otherwise);
   const std::optional<std::vector<SymInt>> given = call.integers(1);
   if (!given.has_value()) return answer(Outcome::kUnknown);
@@ -426,16 +420,13 @@ ViewGeometry split_with_sizes(const Call& call) {
   return total == size ? cut(call.from, *dim.at, lengths) : answer(Outcome::kImpossible);
 }
 
-ViewGeometry unbind(const Call& call) {
-  const Dimension dim = dimension(call, 1, 0, call.from.rank());
-  if (!dim.at.has_value()) return answer(dim.otherwise);
-  if (call.from.rank() == 0) return answer(Outcome::kImpossible);
-  const SymInt size = call.from.sizes[*dim.at];
+ViewGeometry unbind(const Call& call, size_t dim) {
+  const SymInt size = call.from.sizes[dim];
   if (!size.is_static() || size.value() > kMaxParts) return answer(Outcome::kUnknown);
   ViewGeometry out = answer(Outcome::kView);
   for (int64_t i = 0; i < size.value(); ++i) {
-    Geometry part = without_dimension(call.from, *dim.at);
-    part.offset = part.offset + SymInt(i) * call.from.strides[*dim.at];
+    Geometry part = without_dimension(call.from, dim);
+    part.offset = part.offset + SymInt(i) * call.from.strides[dim];
     out.tensors.push_back(std::move(part));
   }
   return out;
@@ -454,7 +445,7 @@ Outcome infer_size(const Geometry& from, std::vector<SymInt>& sizes) {
     }
     if (sizes[i].is_static() && sizes[i].value() < 0) return Outcome::kImpossible;
     product = product * sizes[i];
-    const auto same = std::find(left.begin(), left.end(), sizes[i]);
+    const auto same = std::ranges::find(left, sizes[i]);
     if (same != left.end()) left.erase(same);
   }
   const SymInt count = from.num_elements();
@@ -507,30 +498,19 @@ ViewGeometry view_as_dtype(const Call& call) {
   return view(std::move(out));
 }
 
-ViewGeometry flip_conjugate(const Call& call) {
+template <bool Geometry::*bit>
+ViewGeometry flip(const Call& call) {
   Geometry out = call.from;
-  out.conjugate = !out.conjugate;
-  return view(std::move(out));
-}
-
-ViewGeometry flip_negative(const Call& call) {
-  Geometry out = call.from;
-  out.negative = !out.negative;
+  out.*bit = !(out.*bit);
   return view(std::move(out));
 }
 
 // The type of a complex number's two components; kUnspecified for other types.
 DType part_of(DType dtype) {
-  switch (dtype) {
-    case DType::kComplex32:
-      return DType::kFloat16;
-    case DType::kComplex64:
-      return DType::kFloat32;
-    case DType::kComplex128:
-      return DType::kFloat64;
-    default:
-      return DType::kUnspecified;
-  }
+  return dtype == DType::kComplex32    ? DType::kFloat16
+         : dtype == DType::kComplex64  ? DType::kFloat32
+         : dtype == DType::kComplex128 ? DType::kFloat64
+                                       : DType::kUnspecified;
 }
 
 ViewGeometry view_as_real(const Call& call) {
@@ -610,11 +590,11 @@ const IdMap<OpId, Rule>& rules() {
       {"aten.swapdims.default", transpose},
       {"aten.swapdims_.default", transpose},
       {"aten.permute.default", permute},
-      {"aten.slice.Tensor", slice},
+      {"aten.slice.Tensor", along<slice, 1>},
       {"operator.getitem", getitem},
-      {"aten.narrow.default", narrow},
+      {"aten.narrow.default", along<narrow, 1>},
       {"aten.resize_.default", resize},
-      {"aten.select.int", select},
+      {"aten.select.int", along<select, 1>},
       {"aten.squeeze.default", squeeze},
       {"aten.squeeze_.default", squeeze},
       {"aten.squeeze.dim", squeeze_dimensions},
@@ -626,19 +606,19 @@ const IdMap<OpId, Rule>& rules() {
       {"aten.expand.default", expand},
       {"aten.as_strided.default", as_strided},
       {"aten.as_strided_.default", as_strided},
-      {"aten.split.Tensor", split},
-      {"aten.chunk.default", chunk},
+      {"aten.split.Tensor", along<split, 2>},
+      {"aten.chunk.default", along<chunk, 2>},
       {"aten.unfold.default", unfold},
       {"aten.split_with_sizes.default", split_with_sizes},
-      {"aten.unbind.int", unbind},
+      {"aten.unbind.int", along<unbind, 1>},
       {"aten.view.default", view_as_sizes},
       {"aten._unsafe_view.default", view_as_sizes},
       {"aten.reshape.default", reshape},
       {"aten.view.dtype", view_as_dtype},
       {"aten.view_as_real.default", view_as_real},
       {"aten.view_as_complex.default", view_as_complex},
-      {"aten._conj.default", flip_conjugate},
-      {"aten._neg_view.default", flip_negative},
+      {"aten._conj.default", flip<&Geometry::conjugate>},
+      {"aten._neg_view.default", flip<&Geometry::negative>},
       {"aten.contiguous.default", contiguous},
       {"aten.to.dtype", to_dtype},
   };

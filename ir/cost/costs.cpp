@@ -31,15 +31,9 @@ const DeviceProfile& no_profile() {
 }
 
 bool runs_kernel(const Op& op) {
-  switch (op.compute) {
-    case ComputeClass::kView:
-    case ComputeClass::kWait:
-    case ComputeClass::kScalar:
-    case ComputeClass::kAssertion:
-      return false;
-    default:
-      return op.view != ViewKind::kProjection && op.view != ViewKind::kIdentity;
-  }
+  const bool is_free = op.compute == ComputeClass::kView || op.compute == ComputeClass::kWait ||
+                       op.compute == ComputeClass::kScalar || op.compute == ComputeClass::kAssertion;
+  return !is_free && op.view != ViewKind::kProjection && op.view != ViewKind::kIdentity;
 }
 
 }  // namespace

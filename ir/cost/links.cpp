@@ -39,7 +39,7 @@ void LinkModel::add_sample(CollectiveKind kind, const GroupShape& group, int64_t
 void LinkModel::sort(Samples& samples) {
   if (samples.is_sorted) return;
   samples.is_sorted = true;
-  std::sort(samples.runs.begin(), samples.runs.end());
+  std::ranges::sort(samples.runs);
   std::vector<std::pair<int64_t, double>> one;  // for each size
   for (size_t begin = 0, end = 0; begin < samples.runs.size(); begin = end) {
     while (end < samples.runs.size() && samples.runs[end].first == samples.runs[begin].first) ++end;
@@ -50,8 +50,7 @@ void LinkModel::sort(Samples& samples) {
 }
 
 std::optional<double> LinkModel::formula(CollectiveKind kind, const GroupShape& group, int64_t bytes) const {
-  const auto row = std::find_if(profile_.links.begin(), profile_.links.end(),
-                                [kind](const LinkRow& each) { return each.kind == kind; });
+  const auto row = std::ranges::find_if(profile_.links, [kind](const LinkRow& each) { return each.kind == kind; });
   const std::optional<int64_t> moved = ring_bytes(kind, bytes, group.ranks);
   if (row == profile_.links.end() || !moved.has_value()) return std::nullopt;
   if (group.ranks == 1) return 0;

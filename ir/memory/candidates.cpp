@@ -32,7 +32,7 @@ class Finder {
       if (graph_.position(node) >= place_) break;
       if (graph_[node].is_call() && !phases_.is_backward(node)) consider(node);
     }
-    std::stable_sort(found_.begin(), found_.end(), is_cheaper);
+    std::ranges::stable_sort(found_, is_cheaper);
     return std::move(found_);
   }
 

@@ -15,7 +15,7 @@ constexpr std::string_view kMetricNames[kNumMemoryMetrics] = {"ideal",  "request
 
 // Returns the first place with the largest value.
 uint32_t place_of_peak(const std::vector<int64_t>& values) {
-  return static_cast<uint32_t>(std::max_element(values.begin(), values.end()) - values.begin());
+  return static_cast<uint32_t>(std::ranges::max_element(values) - values.begin());
 }
 
 FootprintPeak peak_of(const MemoryTrace& trace, const std::vector<int64_t>& values) {
@@ -59,8 +59,7 @@ class Meter {
 
   bool is_exact(const DeviceFootprint& device) const {
     return footprint_.memory.unknown_buffers == 0 && device.trace.unknown_hidden.empty() &&
-           std::all_of(device.outside.begin(), device.outside.end(),
-                       [](const OutsideBytes& each) { return each.bytes.has_value(); });
+           std::ranges::all_of(device.outside, [](const OutsideBytes& each) { return each.bytes.has_value(); });
   }
 
   void add_replays(DeviceFootprint& result) const {
@@ -207,9 +206,9 @@ Footprint measure(const Graph& graph, const MeasureOptions& options) {
     if (result.devices.size() == kMaxMeasuredDevices) break;
     result.devices.push_back(meter.measure(peak.device));
   }
-  std::stable_sort(
-      result.devices.begin(), result.devices.end(),
-      [](const DeviceFootprint& a, const DeviceFootprint& b) { return a.requested.bytes > b.requested.bytes; });
+  std::ranges::stable_sort(result.devices, [](const DeviceFootprint& a, const DeviceFootprint& b) {
+    return a.requested.bytes > b.requested.bytes;
+  });
   return result;
 }
 

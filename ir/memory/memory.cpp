@@ -8,6 +8,7 @@
 
 #include "core/saturate.h"
 #include "ir/alias/collectives.h"
+#include "ir/alias/order.h"
 #include "ir/alias/sizes.h"
 #include "ir/step/infer_roles.h"
 #include "ir/step/origins.h"
@@ -19,25 +20,21 @@ namespace fxopt {
 namespace {
 
 MemoryClass class_of_input(InputRole role) {
-  switch (role) {
-    case InputRole::kParameter:
-      return MemoryClass::kParameter;
-    case InputRole::kBuffer:
-      return MemoryClass::kBuffer;
-    case InputRole::kOptimizerState:
-      return MemoryClass::kOptimizerState;
-    case InputRole::kSavedValue:
-      return MemoryClass::kSavedValue;
-    case InputRole::kConstant:
-      return MemoryClass::kConstant;
-    default:
-      return MemoryClass::kInput;
+  static constexpr std::pair<InputRole, MemoryClass> kClasses[] = {
+      {InputRole::kParameter, MemoryClass::kParameter},
+      {InputRole::kBuffer, MemoryClass::kBuffer},
+      {InputRole::kOptimizerState, MemoryClass::kOptimizerState},
+      {InputRole::kSavedValue, MemoryClass::kSavedValue},
+      {InputRole::kConstant, MemoryClass::kConstant}};
+  for (const auto& [each, kind] : kClasses) {
+    if (each == role) return kind;
   }
+  return MemoryClass::kInput;
 }
 
 bool is_donated(const Graph& graph, NodeId node) {
-  const NodeExtra* extra = graph.extra(node);
-  return extra != nullptr && extra->input.has_value() && extra->input->donated;
+  const InputSpec* spec = recorded_input(graph, node);
+  return spec != nullptr && spec->donated;
 }
 
 // True for memory that outlives the step, regardless of the caller.
@@ -111,14 +108,11 @@ class Analyzer {
     for (size_t i = 0; i < lifetimes_.size(); ++i) {
       if (storages_.buffer(BufferId(i)).source != BufferSource::kPlaceholder) ends_[i] = false;
     }
-    for (const NodeId node : graph_.nodes()) {
-      if (graph_[node].kind != NodeKind::kPlaceholder) continue;
+    for (const NodeId node : placeholders_of(graph_)) {
       const bool is_boxed =
           options_.inputs == InputLifetime::kBoxed && !is_kept_by_caller(class_of_input(role_of(node)));
       if (is_boxed || is_donated(graph_, node)) continue;
-      for (const BufferId id : storages_.buffers(node)) {
-        if (id.is_valid()) ends_[id.index()] = false;
-      }
+      for_each_buffer(storages_.buffers(node), [&](BufferId id) { ends_[id.index()] = false; });
     }
   }
 
@@ -160,8 +154,7 @@ class Analyzer {
         if (id.is_valid()) resizes.push_back({id, graph_.position(node), bytes});
       }
     }
-    std::stable_sort(resizes.begin(), resizes.end(),
-                     [](const Resize& a, const Resize& b) { return a.buffer < b.buffer; });
+    std::ranges::stable_sort(resizes, [](const Resize& a, const Resize& b) { return a.buffer < b.buffer; });
     return resizes;
   }
 
@@ -215,13 +208,13 @@ class Analyzer {
   }
 
   void find_trained() {
-    std::sort(report_.gradients.begin(), report_.gradients.end());
+    std::ranges::sort(report_.gradients);
     std::vector<BufferId>& trained = report_.trained;
     if (trained.empty() && !gradients_.empty()) {
       for (const Lifetime& life : lifetimes_) trained.push_back(life.buffer);
     }
     std::erase_if(trained, [this](BufferId id) { return lifetimes_[id.index()].kind != MemoryClass::kParameter; });
-    std::sort(trained.begin(), trained.end());
+    std::ranges::sort(trained);
     trained.erase(std::unique(trained.begin(), trained.end()), trained.end());
   }
 
@@ -241,22 +234,14 @@ class Analyzer {
       read(id, place, held, backward);
       if (storages_.reads_data(node)) first_read_[id.index()] = std::min(first_read_[id.index()], place);
     }
-    for (const BufferId id : storages_.buffers(node)) {
-      if (id.is_valid()) hold(id, place, held, backward);
-    }
+    for_each_buffer(storages_.buffers(node), [&](BufferId id) { hold(id, place, held, backward); });
     if (graph_.op(node).has(Effect::kCollective)) {
-      for (const BufferId id : storages_.writes(node)) {
-        if (id.is_valid()) is_filled_[id.index()] = true;
-      }
+      for_each_buffer(storages_.writes(node), [&](BufferId id) { is_filled_[id.index()] = true; });
     }
     touch_elements(node);
-    const NodeExtra* extra = graph_.extra(node);
-    if (extra == nullptr) return;
-    for (const ControlDep& dep : extra->control) {
+    for (const ControlDep& dep : control_of(graph_, node)) {
       if (dep.kind != ControlKind::kKeepAlive) continue;
-      for (const BufferId id : storages_.buffers(dep.node)) {
-        if (id.is_valid()) hold(id, place, place, false);
-      }
+      for_each_buffer(storages_.buffers(dep.node), [&](BufferId id) { hold(id, place, place, false); });
     }
   }
 
@@ -281,14 +266,13 @@ class Analyzer {
       }
     }
     if (last == 0) return;
-    for (const BufferId id : storages_.buffers(node)) {
-      if (!id.is_valid()) continue;
+    for_each_buffer(storages_.buffers(node), [&](BufferId id) {
       if (last_in_forward > 0) read(id, last_in_forward, last_in_forward, false);
       if (first_in_backward != Lifetime::kNever) {
         read(id, first_in_backward, first_in_backward, true);
         read(id, last, last, true);
       }
-    }
+    });
   }
 
   // The owner has it until `place`, a collective until `held`. `backward`: backward reads it.
@@ -309,11 +293,8 @@ class Analyzer {
 
   void derive_roles() {
     if (!options_.derive_classes && options_.inputs != InputLifetime::kBoxed) return;
-    bool has_inputs = false;
-    for (const NodeId node : graph_.nodes()) {
-      if (graph_[node].kind != NodeKind::kPlaceholder) continue;
-      has_inputs = has_inputs || recorded_role(graph_, node) != InputRole::kUnspecified;
-    }
+    const bool has_inputs = std::ranges::any_of(
+        graph_.nodes(), [this](NodeId node) { return recorded_role(graph_, node) != InputRole::kUnspecified; });
     if (has_inputs && !graph_.outputs.empty()) return;
     const RoleMap roles = infer_roles(graph_, storages_);
     report_.roles_derived = !has_inputs;
@@ -329,15 +310,12 @@ class Analyzer {
   // `of`: the placeholder of the parameter; invalid if unknown.
   void add_gradient(NodeId node, NodeId of) {
     const std::span<const BufferId> parameter = of.is_valid() ? storages_.buffers(of) : std::span<const BufferId>();
-    for (const BufferId id : storages_.buffers(node)) {
-      if (!id.is_valid()) continue;
+    for_each_buffer(storages_.buffers(node), [&](BufferId id) {
       gradients_.push_back(id);
       report_.gradients.emplace_back(id, parameter.empty() ? BufferId() : parameter.front());
-    }
+    });
     if (!of.is_valid()) return;
-    for (const BufferId id : storages_.buffers(of)) {
-      if (id.is_valid()) report_.trained.push_back(id);
-    }
+    for_each_buffer(storages_.buffers(of), [&](BufferId id) { report_.trained.push_back(id); });
   }
 
   void mark_outputs() {
@@ -349,9 +327,7 @@ class Analyzer {
       if (output.role == OutputRole::kGradient) {
         add_gradient(leaves[i], output.of.is_valid() ? graph_.find(output.of) : NodeId());
       } else if (output.role == OutputRole::kSavedValue) {
-        for (const BufferId id : storages_.buffers(leaves[i])) {
-          if (id.is_valid()) is_saved_[id.index()] = true;
-        }
+        for_each_buffer(storages_.buffers(leaves[i]), [&](BufferId id) { is_saved_[id.index()] = true; });
       }
     }
   }
@@ -374,7 +350,7 @@ class Analyzer {
 
   const std::vector<BufferId>& sorted_gradients() {
     if (!gradients_sorted_) {
-      std::sort(gradients_.begin(), gradients_.end());
+      std::ranges::sort(gradients_);
       gradients_sorted_ = true;
     }
     return gradients_;
@@ -431,7 +407,7 @@ class Analyzer {
       peak.node = devices[i].node;
     }
     if (devices.empty() && report_.unknown_buffers > 0) report_.devices.push_back({StringId(), 0, first, 0});
-    std::sort(report_.devices.begin(), report_.devices.end(), [this](const DevicePeak& a, const DevicePeak& b) {
+    std::ranges::sort(report_.devices, [this](const DevicePeak& a, const DevicePeak& b) {
       if (a.bytes != b.bytes) return a.bytes > b.bytes;
       return graph_.module().text(a.device) < graph_.module().text(b.device);
     });
@@ -472,7 +448,7 @@ class Analyzer {
 
 }  // namespace
 
-bool MemoryReport::is_resized(BufferId id) const { return std::binary_search(resized.begin(), resized.end(), id); }
+bool MemoryReport::is_resized(BufferId id) const { return std::ranges::binary_search(resized, id); }
 
 std::string_view memory_class_name(MemoryClass value) {
   static constexpr std::string_view kNames[kNumMemoryClasses] = {

@@ -158,9 +158,9 @@ std::optional<PeakRange> ideal_peak_range(const SizeRanges& ranges, const Storag
            storages.buffer(id).device == trace.device;
   };
   if (trace.is_steady) {
-    is_whole = std::none_of(memory.trained.begin(), memory.trained.end(), lacks_block) &&
-               std::none_of(memory.gradients.begin(), memory.gradients.end(),
-                            [&](const auto& gradient) { return lacks_block(gradient.first); });
+    is_whole =
+        std::ranges::none_of(memory.trained, lacks_block) &&
+        std::ranges::none_of(memory.gradients, [&](const auto& gradient) { return lacks_block(gradient.first); });
   }
   std::optional<PeakRange> range = sweep.peak();
   if (range.has_value() && !is_whole) range->max = std::nullopt;

@@ -54,16 +54,8 @@ class Tracer {
       const Buffer& buffer = storages_.buffer(life.buffer);
       if (buffer.device != trace_.device || life.bytes == 0) return;
       const bool is_input = buffer.source != BufferSource::kNode;
-      const uint32_t block = add({is_input ? BlockSource::kInput : BlockSource::kStorage,
-                                  life.kind,
-                                  life.bytes,
-                                  buffer.producer,
-                                  life.buffer,
-                                  {},
-                                  Evidence::kSource,
-                                  0,
-                                  life.first,
-                                  life.last});
+      const BlockSource source = is_input ? BlockSource::kInput : BlockSource::kStorage;
+      const uint32_t block = add({source, life.kind, life.bytes, buffer.producer, life.first, life.last, life.buffer});
       if (block_of_[life.buffer.index()] == kNoBlock) block_of_[life.buffer.index()] = block;
       (is_input && life.first == 0 ? trace_.initial : starting_[life.first]).push_back(block);
       ending_[life.last].push_back(block);
@@ -77,8 +69,8 @@ class Tracer {
 
   void add_kept() {
     if (!options_.steady.has_value()) return;
-    const bool has_state = std::any_of(memory_.lifetimes.begin(), memory_.lifetimes.end(),
-                                       [](const Lifetime& life) { return life.kind == MemoryClass::kOptimizerState; });
+    const bool has_state = std::ranges::any_of(
+        memory_.lifetimes, [](const Lifetime& life) { return life.kind == MemoryClass::kOptimizerState; });
     for (const BufferId id : memory_.trained) {
       if (!has_state) add_optimizer_state(id);
     }
@@ -118,7 +110,7 @@ class Tracer {
   void add_kept(uint32_t like, MemoryClass kind, std::string_view label) {
     const TraceBlock model = trace_.blocks[like];
     trace_.initial.push_back(
-        add({BlockSource::kKept, kind, model.bytes, model.node, {}, label, Evidence::kSource, like, 0, end()}));
+        add({BlockSource::kKept, kind, model.bytes, model.node, 0, end(), {}, label, Evidence::kSource, like}));
   }
 
   void step(uint32_t place) {
@@ -147,8 +139,7 @@ class Tracer {
   bool is_unknown(NodeId node, const std::vector<HiddenBlock>& blocks) const {
     if (!graph_[node].is_call()) return false;
     if (blocks.empty() && !is_described(graph_.op(node))) return true;
-    return std::any_of(blocks.begin(), blocks.end(),
-                       [](const HiddenBlock& hidden) { return !hidden.bytes.has_value(); });
+    return std::ranges::any_of(blocks, [](const HiddenBlock& hidden) { return !hidden.bytes.has_value(); });
   }
 
   // True if the call's first output is on the trace's device, or, without outputs, its first tensor
@@ -166,16 +157,9 @@ class Tracer {
     const NodeId node = trace_.schedule[place];
     for (const HiddenBlock& hidden : blocks) {
       if (hidden.row->kind != kind || !hidden.bytes.has_value()) continue;
-      TraceBlock block{source_of(kind),
-                       MemoryClass::kWorkspace,
-                       *hidden.bytes,
-                       node,
-                       {},
-                       hidden.row->name,
-                       hidden.row->evidence,
-                       0,
-                       place,
-                       place};
+      TraceBlock block{source_of(kind), MemoryClass::kWorkspace, *hidden.bytes, node, place, place};
+      block.label = hidden.row->name;
+      block.evidence = hidden.row->evidence;
       if (kind == HiddenKind::kPersistent) {
         if (!is_new(hidden.row->name)) continue;
         block.last = end();
@@ -195,33 +179,18 @@ class Tracer {
     const NodeId node = trace_.schedule[place];
     const int64_t bytes = node.index() < options_.workspaces.size() ? options_.workspaces[node.index()] : 0;
     if (bytes <= 0) return;
-    taken.push_back(add({BlockSource::kWorkspace,
-                         MemoryClass::kWorkspace,
-                         bytes,
-                         node,
-                         {},
-                         "kernel",
-                         Evidence::kSource,
-                         0,
-                         place,
-                         place}));
+    taken.push_back(add({BlockSource::kWorkspace, MemoryClass::kWorkspace, bytes, node, place, place, {}, "kernel"}));
     trace_.events.push_back({taken.back(), TraceAction::kTake});
   }
 
   static BlockSource source_of(HiddenKind kind) {
-    switch (kind) {
-      case HiddenKind::kTemporary:
-        return BlockSource::kTemporary;
-      case HiddenKind::kWorkspace:
-        return BlockSource::kWorkspace;
-      case HiddenKind::kPersistent:
-        return BlockSource::kPersistent;
-    }
-    return BlockSource::kWorkspace;
+    return kind == HiddenKind::kTemporary    ? BlockSource::kTemporary
+           : kind == HiddenKind::kPersistent ? BlockSource::kPersistent
+                                             : BlockSource::kWorkspace;
   }
 
   bool is_new(std::string_view persistent) {
-    if (std::find(persistent_.begin(), persistent_.end(), persistent) != persistent_.end()) return false;
+    if (std::ranges::find(persistent_, persistent) != persistent_.end()) return false;
     persistent_.push_back(persistent);
     return true;
   }
@@ -229,9 +198,7 @@ class Tracer {
   void free_ended(NodeId node, uint32_t place) {
     if (ending_[place].empty()) return;
     graph_.for_each_input(node, [&](NodeId input) {
-      for (const BufferId id : storages_.buffers(input)) {
-        if (id.is_valid()) free_block(block_of_[id.index()], place);
-      }
+      for_each_buffer(storages_.buffers(input), [&](BufferId id) { free_block(block_of_[id.index()], place); });
     });
     for (const uint32_t block : ending_[place]) free_block(block, place);
   }
@@ -335,7 +302,7 @@ std::vector<uint32_t> live_blocks(const MemoryTrace& trace, uint32_t place) {
   for (uint32_t i = 0; i < trace.blocks.size(); ++i) {
     if (trace.blocks[i].first <= place && place <= trace.blocks[i].last) live.push_back(i);
   }
-  std::sort(live.begin(), live.end(), [&trace](uint32_t a, uint32_t b) {
+  std::ranges::sort(live, [&trace](uint32_t a, uint32_t b) {
     const TraceBlock& left = trace.blocks[a];
     const TraceBlock& right = trace.blocks[b];
     if (left.bytes != right.bytes) return left.bytes > right.bytes;

@@ -29,18 +29,18 @@ enum class BlockSource : uint8_t {
 struct TraceBlock {
   BlockSource source{};
   MemoryClass kind = MemoryClass::kTemporary;
-  int64_t bytes = 0;  // above 0
-  NodeId node;        // the node that creates the block; for kKept, the parameter or the gradient
-  BufferId buffer;    // only for kInput and kStorage
+  int64_t bytes = 0;   // above 0
+  NodeId node;         // the node that creates the block; for kKept, the parameter or the gradient
+  uint32_t first = 0;  // the block is live from `first` to `last`, both included
+  uint32_t last = 0;
+  BufferId buffer{};  // only for kInput and kStorage
   // A label for blocks of other sources, such as "cublas" or "exp_avg". The text of the label
   // belongs to the profile or is constant.
-  std::string_view label;
+  std::string_view label{};
   Evidence evidence = Evidence::kSource;  // only for hidden memory
   // For kKept: the index of a block of the same size. After the first step, a kept gradient
   // replaces that block.
   uint32_t like = 0;
-  uint32_t first = 0;  // the block is live from `first` to `last`, both included
-  uint32_t last = 0;
 
   bool is_hidden() const {
     return source == BlockSource::kTemporary || source == BlockSource::kWorkspace || source == BlockSource::kPersistent;

@@ -38,7 +38,7 @@ class Tracer {
     if (graphs.empty()) graphs = top_level_graphs(module_);
     for (const GraphId id : graphs) read(module_.graph(id));
     for (const GraphId id : module_.graphs()) {
-      if (std::find(graphs.begin(), graphs.end(), id) != graphs.end()) continue;
+      if (std::ranges::find(graphs, id) != graphs.end()) continue;
       const Graph& graph = module_.graph(id);
       for (const NodeId node : graph.nodes()) {
         trace_.hidden += graph[node].is_call() && graph.op(node).has(Effect::kCollective) ? 1 : 0;
@@ -257,7 +257,7 @@ class Comparer {
         known;  // by name and member
     for (const RankTrace& trace : traces_) {
       for (const RankGroup& group : trace.groups) {
-        if (std::find(group.ranks.begin(), group.ranks.end(), trace.rank) == group.ranks.end()) {
+        if (std::ranges::find(group.ranks, trace.rank) == group.ranks.end()) {
           conflict(RankConflict::Kind::kGroups, trace, first_on(trace, group),
                    "rank " + std::to_string(trace.rank) + " issues calls on " + group_text(group) +
                        ", of which it is not a member");
@@ -349,7 +349,7 @@ class Comparer {
   static std::vector<std::vector<size_t>> origins_of(const Calls& calls) {
     std::vector<uint64_t> all;
     for (const Site& site : calls) all.insert(all.end(), site.call->replaces.begin(), site.call->replaces.end());
-    std::sort(all.begin(), all.end());
+    std::ranges::sort(all);
     std::vector<std::vector<size_t>> found;
     for (const Site& site : calls) {
       found.emplace_back();
@@ -405,7 +405,7 @@ class Comparer {
     return true;
   }
   static size_t place_in(const RankGroup& group, int64_t rank) {
-    return static_cast<size_t>(std::find(group.ranks.begin(), group.ranks.end(), rank) - group.ranks.begin());
+    return static_cast<size_t>(std::ranges::find(group.ranks, rank) - group.ranks.begin());
   }
 
   using Lane = std::tuple<RankGroup, int64_t, int64_t, int64_t>;  // group, from, to, tag
@@ -552,7 +552,7 @@ class Comparer {
         for (uint32_t back = vertex; circle.empty() || back != vertex; back = reached[back].first) {
           circle.push_back(reached[back].second);
         }
-        std::reverse(circle.begin(), circle.end());
+        std::ranges::reverse(circle);
         return circle;
       }
     }
@@ -590,7 +590,7 @@ std::string name_of_calls(const RankTrace& trace) {
   if (trace.calls.empty()) return "";
   std::vector<uint64_t> all;
   for (const RankCall& call : trace.calls) all.insert(all.end(), call.replaces.begin(), call.replaces.end());
-  std::sort(all.begin(), all.end());
+  std::ranges::sort(all);
   std::vector<uint64_t> words;
   for (const RankCall& call : trace.calls) {
     const bool is_message = call.kind != RankCall::Kind::kCollective;

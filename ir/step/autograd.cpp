@@ -1,6 +1,7 @@
 #include "ir/step/autograd.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "ir/graph/module.h"
 #include "ir/step/phases.h"
@@ -25,20 +26,9 @@ bool may_be_differentiated_alone(const Graph& graph, const PhaseMap& phases) {
 
 // Integers and booleans have no gradients.
 bool may_have_gradient(DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-    case DType::kUint8:
-    case DType::kUint16:
-    case DType::kUint32:
-    case DType::kUint64:
-    case DType::kInt8:
-    case DType::kInt16:
-    case DType::kInt32:
-    case DType::kInt64:
-      return false;
-    default:
-      return true;
-  }
+  static constexpr DType kWithout[] = {DType::kBool, DType::kUint8, DType::kUint16, DType::kUint32, DType::kUint64,
+                                       DType::kInt8, DType::kInt16, DType::kInt32,  DType::kInt64};
+  return std::ranges::find(kWithout, dtype) == std::end(kWithout);
 }
 
 bool may_have_gradient(const Graph& graph, NodeId node) {
@@ -65,14 +55,13 @@ bool ends_gradients(const Op& op) { return op.name == "aten.detach.default" || o
 
 IdMap<NodeId, bool> reached_by_gradients(const Graph& graph, const StorageMap& storages) {
   IdMap<NodeId, bool> reached(graph.num_ids());
-  const auto is_written = [&storages](BufferId buffer) { return buffer.is_valid() && storages.is_written(buffer); };
+  const auto is_written = [&storages](BufferId buffer) { return storages.is_written(buffer); };
   for (const NodeId node : graph.nodes()) {
     if (!may_have_gradient(graph, node)) continue;
     if (graph[node].is_call() && ends_gradients(graph.op(node))) continue;
     bool is_reached = !graph[node].is_call();
     graph.for_each_input(node, [&](NodeId input) { is_reached = is_reached || reached.get(input); });
-    const std::span<const BufferId> made = storages.buffers(node);
-    reached[node] = is_reached || std::any_of(made.begin(), made.end(), is_written);
+    reached[node] = is_reached || any_buffer(storages.buffers(node), is_written);
   }
   return reached;
 }

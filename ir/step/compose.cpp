@@ -327,9 +327,8 @@ class Composer {
     for (const Arg& result : results_) stack.push(result);
     stack.close(ArgKind::kTuple, 0);
     graph_.set_args(output, stack.take(0), ArgRange());
-    const bool has_specs = std::any_of(step_.runs.begin(), step_.runs.end(), [this](const StepRun& run) {
-      return !module_.graph(run.graph).outputs.empty();
-    });
+    const bool has_specs = std::ranges::any_of(
+        step_.runs, [this](const StepRun& run) { return !module_.graph(run.graph).outputs.empty(); });
     if (has_specs) graph_.outputs = std::move(specs_);
   }
 

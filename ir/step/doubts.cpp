@@ -66,8 +66,8 @@ void find_drawn_twice(const Graph& graph, const PhaseMap& phases, const StorageS
                       std::vector<GraphDoubt>& doubts) {
   const auto nodes = graph.nodes();
   const auto in_phase = [&](bool is_backward) {
-    return std::any_of(nodes.begin(), nodes.end(),
-                       [&](NodeId node) { return phases.is_backward(node) == is_backward && redraws(graph, node); });
+    return std::ranges::any_of(
+        nodes, [&](NodeId node) { return phases.is_backward(node) == is_backward && redraws(graph, node); });
   };
   if (!in_phase(true) || !in_phase(false)) return;
   const Congruence same(graph);
@@ -97,8 +97,8 @@ void find_region_inputs(const Graph& graph, std::vector<GraphDoubt>& doubts) {
   HashMap<StorageId, NodeId> seen;
   NodeId first;
   size_t count = 0;
-  for (const NodeId node : graph.nodes()) {
-    if (graph[node].kind != NodeKind::kPlaceholder || !may_be_of_region(graph, node)) continue;
+  for (const NodeId node : placeholders_of(graph)) {
+    if (!may_be_of_region(graph, node)) continue;
     const Tensor* tensor = single_tensor(graph, node);
     if (tensor == nullptr || !tensor->storage.is_valid() || seen.emplace(tensor->storage, node).second) continue;
     if (count++ == 0) first = node;

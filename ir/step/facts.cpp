@@ -1,29 +1,25 @@
 #include "ir/step/facts.h"
 
+#include <utility>
+
 namespace fxopt {
 
-EffectMap& Facts::effects() {
-  if (!effects_.has_value()) {
-    effects_.emplace(*graph_, *subgraphs_);
-    ++counts_->effects;
+// Computes a fact on its first use.
+template <class Fact, class... Args>
+static Fact& first_use(std::optional<Fact>& fact, size_t& count, Args&&... args) {
+  if (!fact.has_value()) {
+    fact.emplace(std::forward<Args>(args)...);
+    ++count;
   }
-  return *effects_;
+  return *fact;
 }
 
-const StorageMap& Facts::storages() {
-  if (!storages_.has_value()) {
-    storages_.emplace(*graph_, effects());
-    ++counts_->storages;
-  }
-  return *storages_;
-}
+EffectMap& Facts::effects() { return first_use(effects_, counts_->effects, *graph_, *subgraphs_); }
+
+const StorageMap& Facts::storages() { return first_use(storages_, counts_->storages, *graph_, effects()); }
 
 const DependenceMap& Facts::dependences() {
-  if (!dependences_.has_value()) {
-    dependences_.emplace(*graph_, effects(), storages());
-    ++counts_->dependences;
-  }
-  return *dependences_;
+  return first_use(dependences_, counts_->dependences, *graph_, effects(), storages());
 }
 
 const PhaseMap& Facts::phases() {
@@ -34,13 +30,7 @@ const PhaseMap& Facts::phases() {
   return *phases_;
 }
 
-const ModeMap& Facts::modes() {
-  if (!modes_.has_value()) {
-    modes_.emplace(*graph_);
-    ++counts_->modes;
-  }
-  return *modes_;
-}
+const ModeMap& Facts::modes() { return first_use(modes_, counts_->modes, *graph_); }
 
 bool Facts::is_differentiated() {
   if (!is_differentiated_.has_value()) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iterator>
 
+#include "ir/alias/order.h"
 #include "ir/ops/op.h"
 #include "ir/step/origins.h"
 #include "ir/values/elements.h"
@@ -53,8 +54,7 @@ class Halver {
 
   void sort_inputs() {
     std::vector<NodeId> states;
-    for (const NodeId node : graph_.nodes()) {
-      if (graph_[node].kind != NodeKind::kPlaceholder) continue;
+    for (const NodeId node : placeholders_of(graph_)) {
       const bool is_state = is_state_of_backward(node);
       (is_state ? states : halves_.in_backward[node] ? halves_.arriving : halves_.primals).push_back(node);
       halves_.in_backward[node] = halves_.in_backward[node] || is_state;
@@ -66,7 +66,7 @@ class Halver {
   bool is_state_of_backward(NodeId node) const {
     constexpr InputRole kStates[] = {InputRole::kRngState, InputRole::kSeed, InputRole::kRngOffset, InputRole::kToken,
                                      InputRole::kBackwardState};
-    if (std::find(std::begin(kStates), std::end(kStates), recorded_role(graph_, node)) == std::end(kStates)) {
+    if (std::ranges::find(kStates, recorded_role(graph_, node)) == std::end(kStates)) {
       return false;
     }
     // The prefix is AOTAutograd's.
@@ -86,9 +86,7 @@ class Halver {
       is_part = is_part || (is_symbol && backward_reads_sizes_of(graph_, phases_, input)) ||
                 (is_projection(graph_, node) && may_hold_others(graph_, input));
     });
-    if (const NodeExtra* extra = graph_.extra(node); extra != nullptr) {
-      for (const ControlDep& dep : extra->control) is_forward = is_forward && !halves_.in_backward[dep.node];
-    }
+    for (const ControlDep& dep : control_of(graph_, node)) is_forward = is_forward && !halves_.in_backward[dep.node];
     return is_part && is_forward;
   }
 

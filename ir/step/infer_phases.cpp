@@ -43,7 +43,7 @@ bool may_be_loss(const Graph& graph, NodeId node) {
 
 template <size_t N>
 bool names(const std::array<std::string_view, N>& table, std::string_view name) {
-  return std::find(table.begin(), table.end(), name) != table.end();
+  return std::ranges::find(table, name) != table.end();
 }
 
 class PhaseInference {
@@ -188,7 +188,7 @@ class PhaseInference {
       if (!candidate.loss.is_valid()) {
         const bool precedes = graph_.position(leaf.node) < graph_.position(candidate.node);
         if (precedes && may_be_loss(graph_, leaf.node)) result = std::min(result, Grade::kLossOfOutput);
-      } else if (share_storage(leaf.node, candidate.loss)) {
+      } else if (storages_.share_storage(leaf.node, candidate.loss)) {
         result = Grade::kReturnedLoss;
       } else if ((from_loss.masks[leaf.node] & bit) != 0) {
         result = std::min(result, Grade::kLossOfOutput);
@@ -204,12 +204,6 @@ class PhaseInference {
   }
 
   bool is_known_to_hold_backward() const { return has_roles_ || graph_.kind == GraphKind::kForwardLossBackward; }
-
-  bool share_storage(NodeId a, NodeId b) const {
-    const std::span<const BufferId> left = storages_.buffers(a);
-    const std::span<const BufferId> right = storages_.buffers(b);
-    return a == b || (left.size() == 1 && right.size() == 1 && left[0] == right[0]);
-  }
 
   // -- nodes outside the closure that only backward reads
 
@@ -238,16 +232,13 @@ class PhaseInference {
   // The runtime of a joint graph writes inputs when forward ends; the list of nodes has these
   // writes last.
   bool updates_input(NodeId node) const {
-    const std::span<const BufferId> written = storages_.writes(node);
-    return is_joint_ && std::any_of(written.begin(), written.end(), [this](BufferId buffer) {
+    return is_joint_ && std::ranges::any_of(storages_.writes(node), [this](BufferId buffer) {
              return storages_.buffer(buffer).source != BufferSource::kNode;
            });
   }
 
   static void note_reads(std::span<const BufferId> buffers, IdMap<BufferId, bool>& read) {
-    for (const BufferId buffer : buffers) {
-      if (buffer.is_valid()) read[buffer] = true;
-    }
+    for_each_buffer(buffers, [&](BufferId buffer) { read[buffer] = true; });
   }
 
   bool only_backward_reads(NodeId node, const IdMap<BufferId, bool>& read_by_forward) const {

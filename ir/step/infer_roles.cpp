@@ -22,8 +22,8 @@ constexpr size_t kMaxTangents = 256;  // bounds the search for their number
 class RoleInference {
  public:
   RoleInference(const Graph& graph, const StorageMap& storages) : graph_(graph), storages_(storages) {
-    for (const NodeId node : graph.nodes()) {
-      if (graph[node].kind == NodeKind::kPlaceholder) roles_.inputs.push_back({node, InputRole::kUnspecified, false});
+    for (const NodeId node : placeholders_of(graph)) {
+      roles_.inputs.push_back({node, InputRole::kUnspecified, false});
     }
     for (const NodeId node : output_leaves(graph)) {
       roles_.outputs.push_back({node, OutputRole::kUnspecified, NodeId()});
@@ -45,9 +45,8 @@ class RoleInference {
   // -- one placeholder or output by itself
 
   void look_alone(DerivedInput& input) {
-    for (const BufferId buffer : storages_.buffers(input.node)) {
-      input.mutated = input.mutated || (buffer.is_valid() && storages_.is_written(buffer));
-    }
+    input.mutated =
+        any_buffer(storages_.buffers(input.node), [this](BufferId buffer) { return storages_.is_written(buffer); });
     if (graph_.value(input.node).kind == ValueKind::kSymbolic) {
       input.role = InputRole::kSymbol;
     } else if (graph_.kind == GraphKind::kBackward) {
@@ -63,8 +62,7 @@ class RoleInference {
     const std::vector<NodeId> users = graph_.users(node);
     if (users.empty()) return InputRole::kUnspecified;
     const InputRole role = role_in(users.front(), node);
-    const bool agree =
-        std::all_of(users.begin(), users.end(), [&](NodeId user) { return role_in(user, node) == role; });
+    const bool agree = std::ranges::all_of(users, [&](NodeId user) { return role_in(user, node) == role; });
     return agree ? role : InputRole::kUnspecified;
   }
 
@@ -223,17 +221,11 @@ class RoleInference {
         output.role = OutputRole::kGradient;
         output.of = NodeId();
         gradients.push_back(&output);
-      } else if (std::any_of(losses.begin(), losses.end(), [&](NodeId n) { return share_storage(n, output.node); })) {
+      } else if (std::ranges::any_of(losses, [&](NodeId n) { return storages_.share_storage(n, output.node); })) {
         output.role = OutputRole::kLoss;
       }
     }
     match(gradients, candidates());
-  }
-
-  bool share_storage(NodeId a, NodeId b) const {
-    const std::span<const BufferId> left = storages_.buffers(a);
-    const std::span<const BufferId> right = storages_.buffers(b);
-    return a == b || (left.size() == 1 && right.size() == 1 && left[0] == right[0]);
   }
 
   // Floating-point placeholders; if some are recorded to require a gradient, only those.

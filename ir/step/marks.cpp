@@ -30,7 +30,7 @@ std::optional<int64_t> part_number(const Graph& graph, NodeId node) {
   return key != nullptr && key->is(ArgKind::kInt) ? std::optional<int64_t>(key->as_int()) : std::nullopt;
 }
 
-bool has_part(const Mark& mark, int64_t part) { return std::binary_search(mark.parts.begin(), mark.parts.end(), part); }
+bool has_part(const Mark& mark, int64_t part) { return std::ranges::binary_search(mark.parts, part); }
 
 bool names_part(const Mark& mark, int64_t part) { return mark.exists && (!mark.has_parts || has_part(mark, part)); }
 
@@ -93,7 +93,7 @@ void write(Graph& graph, NodeId node, const Mark& mark) {
 
 void add_also(Graph& graph, Mark& mark, const std::string& name) {
   const StringId id = graph.module().intern(name);
-  if (id != mark.name && std::find(mark.also.begin(), mark.also.end(), id) == mark.also.end()) mark.also.push_back(id);
+  if (id != mark.name && std::ranges::find(mark.also, id) == mark.also.end()) mark.also.push_back(id);
 }
 
 // The name of the call in the first partition.
@@ -148,7 +148,7 @@ void add_part(Graph& graph, NodeId carrier, Mark& mark, int64_t part, std::vecto
   }
   bool is_named = is_known;
   for (const std::string& name : names) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (std::ranges::find(known, name) != known.end()) continue;
     add_also(graph, mark, name + (is_named ? merged_into(part) : named_as(part)));
     is_named = true;
   }
@@ -163,9 +163,8 @@ int64_t count_untaken(const Graph& graph, NodeId node, const Mark& mark) {
       taken.push_back(graph.arg(user, 1)->as_int());
     }
   }
-  std::sort(taken.begin(), taken.end());
-  return std::count_if(mark.parts.begin(), mark.parts.end(),
-                       [&](int64_t part) { return !std::binary_search(taken.begin(), taken.end(), part); });
+  std::ranges::sort(taken);
+  return std::ranges::count_if(mark.parts, [&](int64_t part) { return !std::ranges::binary_search(taken, part); });
 }
 
 class MarkFinder {
@@ -264,7 +263,7 @@ Mark read_mark(const Graph& graph, NodeId node) {
       if (part.is(ArgKind::kInt)) mark.parts.push_back(part.as_int());
     }
   }
-  std::sort(mark.parts.begin(), mark.parts.end());
+  std::ranges::sort(mark.parts);
   return mark;
 }
 
@@ -292,9 +291,8 @@ bool may_hold_marks(const Module& module) { return module.strings.find(kMark).is
 
 bool holds_marks(const Graph& graph) {
   if (!may_hold_marks(graph.module())) return false;
-  const auto nodes = graph.nodes();
-  return std::any_of(nodes.begin(), nodes.end(),
-                     [&graph](NodeId node) { return graph[node].is_call() && read_mark(graph, node).exists; });
+  return std::ranges::any_of(graph.nodes(),
+                             [&graph](NodeId node) { return graph[node].is_call() && read_mark(graph, node).exists; });
 }
 
 MarkMap find_marks(const Graph& graph, const PhaseMap& phases) {

@@ -15,14 +15,9 @@ namespace fxopt {
 namespace {
 
 Phase default_phase(const Graph& graph) {
-  switch (graph.kind) {
-    case GraphKind::kBackward:
-      return Phase::kBackward;
-    case GraphKind::kOptimizer:
-      return Phase::kOptimizer;
-    default:
-      return Phase::kForward;
-  }
+  return graph.kind == GraphKind::kBackward    ? Phase::kBackward
+         : graph.kind == GraphKind::kOptimizer ? Phase::kOptimizer
+                                               : Phase::kForward;
 }
 
 // Storages of the graph, computed on first use.
@@ -51,8 +46,7 @@ bool is_marked_forward(const Node& node) {
 void find_made_for_backward(const Graph& graph, PhaseMap& map) {
   const auto nodes = graph.nodes();
   const auto is_unmarked = [&graph](NodeId node) { return graph[node].is_call() && has_no_phase_mark(graph[node]); };
-  const bool is_recorded =
-      std::any_of(nodes.begin(), nodes.end(), [&graph](NodeId node) { return is_marked_forward(graph[node]); });
+  const bool is_recorded = std::ranges::any_of(nodes, [&graph](NodeId node) { return is_marked_forward(graph[node]); });
   if (!is_recorded || !graph.num_forward_outputs.has_value()) return;
   IdMap<NodeId, bool> is_needed(graph.num_ids(), false);
   const std::vector<NodeId> leaves = output_leaves(graph);
@@ -88,8 +82,7 @@ bool gives_backward(const Graph& graph, const PhaseMap& map) {
 // (anything may see that), or calls of a whole step are marked forward, where gradients may hide.
 bool may_contradict(const Graph& graph, const PhaseMap& map) {
   const bool is_whole_step = !is_joint(graph) && holds_backward(graph, map);
-  const auto nodes = graph.nodes();
-  return gives_backward(graph, map) || std::any_of(nodes.begin(), nodes.end(), [&](NodeId node) {
+  return gives_backward(graph, map) || std::ranges::any_of(graph.nodes(), [&](NodeId node) {
            if (graph[node].kind == NodeKind::kOutput) return false;
            if (map.is_backward(node)) {
              return has_effect(graph.op(node).effects, Effect::kMutates | Effect::kUnknownWrites);
@@ -178,8 +171,7 @@ PhaseMap analyze_phases(const Graph& graph) {
 
 bool is_joint(const Graph& graph) {
   if (graph.kind != GraphKind::kUnspecified) return graph.kind == GraphKind::kJoint;
-  const auto nodes = graph.nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [&graph](NodeId node) { return is_tangent(graph, node); });
+  return std::ranges::any_of(graph.nodes(), [&graph](NodeId node) { return is_tangent(graph, node); });
 }
 
 std::vector<NodeId> inputs_written_by_runtime(const Graph& graph) {
@@ -272,8 +264,7 @@ size_t correct_phases(Graph& graph, const PhaseMap& phases) {
 }
 
 bool holds_backward(const Graph& graph, const PhaseMap& phases) {
-  const auto nodes = graph.nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [&phases](NodeId node) { return phases.is_backward(node); });
+  return std::ranges::any_of(graph.nodes(), [&phases](NodeId node) { return phases.is_backward(node); });
 }
 
 }  // namespace fxopt

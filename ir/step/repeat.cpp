@@ -18,19 +18,16 @@ RepeatRules::RepeatRules(const Graph& graph, const PhaseMap& phases, const Stora
 void RepeatRules::find_returned(const Graph& graph, const PhaseMap& phases) {
   if (!graph.output().is_valid()) return;
   graph.for_each_input(graph.output(), [&](NodeId leaf) {
-    for (const BufferId buffer : storages_->buffers(leaf)) {
-      if (!buffer.is_valid()) continue;
+    for_each_buffer(storages_->buffers(leaf), [&](BufferId buffer) {
       ++returned_[storages_->alias_class(buffer)];
       if (phases.is_backward(leaf)) returned_by_backward_[storages_->alias_class(buffer)] = true;
-    }
+    });
   });
 }
 
 void RepeatRules::find_forward_writes(const Graph& graph, const PhaseMap& phases) {
   const auto note = [this](std::span<const BufferId> buffers, uint32_t place) {
-    for (const BufferId buffer : buffers) {
-      if (buffer.is_valid()) forward_writes_[storages_->alias_class(buffer)] = place;
-    }
+    for_each_buffer(buffers, [&](BufferId buffer) { forward_writes_[storages_->alias_class(buffer)] = place; });
   };
   for (const NodeId node : graph.nodes()) {
     if (!phases.is_backward(node)) note(storages_->writes(node), graph.position(node) + 1);
@@ -43,12 +40,11 @@ void RepeatRules::find_forward_writes(const Graph& graph, const PhaseMap& phases
 TagRule RepeatRules::obstacle(NodeId node, NodeId consumer) const {
   if (storages_->input_bytes_change(node, node, consumer)) return TagRule::kWritten;
   if (storages_->input_metadata_changes(node, node, consumer)) return TagRule::kWritten;
-  const std::span<const BufferId> given =
-      storages_->reads_data(node) ? storages_->reads(node) : std::span<const BufferId>();
-  for (const BufferId buffer : given) {
-    if (!buffer.is_valid()) continue;
-    if (forward_writes_.get(storages_->alias_class(buffer)) > graph_->position(node) + 1) return TagRule::kWritten;
-  }
+  const auto is_written_by_forward = [&](BufferId buffer) {
+    return forward_writes_.get(storages_->alias_class(buffer)) > graph_->position(node) + 1;
+  };
+  if (storages_->reads_data(node) && any_buffer(storages_->reads(node), is_written_by_forward))
+    return TagRule::kWritten;
   if (is_written_later(node)) return TagRule::kWritten;
   for (const BufferId buffer : storages_->buffers(node)) {
     if (!buffer.is_valid()) continue;
@@ -59,22 +55,17 @@ TagRule RepeatRules::obstacle(NodeId node, NodeId consumer) const {
 }
 
 bool RepeatRules::is_written_later(NodeId node) const {
-  const std::span<const BufferId> made = storages_->buffers(node);
-  return std::any_of(made.begin(), made.end(),
-                     [&](BufferId buffer) { return buffer.is_valid() && storages_->written_after(buffer, node); });
+  return any_buffer(storages_->buffers(node), [&](BufferId buffer) { return storages_->written_after(buffer, node); });
 }
 
 NodeId find_written_by_runtime(const Graph& graph, const StorageMap& storages, std::span<const NodeId> nodes) {
   IdMap<BufferId, bool> is_written(storages.num_buffers(), false);
   const auto note = [&](NodeId input) {
-    for (const BufferId buffer : storages.buffers(input)) {
-      if (buffer.is_valid()) is_written[storages.alias_class(buffer)] = true;
-    }
+    for_each_buffer(storages.buffers(input), [&](BufferId buffer) { is_written[storages.alias_class(buffer)] = true; });
   };
   const auto is_noted = [&](NodeId input) {
-    const std::span<const BufferId> buffers = storages.buffers(input);
-    return std::any_of(buffers.begin(), buffers.end(),
-                       [&](BufferId buffer) { return buffer.is_valid() && is_written[storages.alias_class(buffer)]; });
+    return any_buffer(storages.buffers(input),
+                      [&](BufferId buffer) { return is_written[storages.alias_class(buffer)]; });
   };
   for (const NodeId input : inputs_written_by_runtime(graph)) note(input);
   // The file may record that inputs share memory even if it records no storages.
@@ -87,8 +78,7 @@ NodeId find_written_by_runtime(const Graph& graph, const StorageMap& storages, s
     const NodeId same = inputs[static_cast<size_t>(other)];
     if (is_noted(same) || is_noted(input)) note(input), note(same);
   }
-  const auto found =
-      std::find_if(nodes.begin(), nodes.end(), [&](NodeId node) { return node.is_valid() && is_noted(node); });
+  const auto found = std::ranges::find_if(nodes, [&](NodeId node) { return node.is_valid() && is_noted(node); });
   return found == nodes.end() ? NodeId() : *found;
 }
 

@@ -42,7 +42,7 @@ class Replayer {
         graph_.for_each_input(node, [this](NodeId input) { is_read_[input] = true; });
       }
     }
-    std::reverse(decisions_.unrepeatable.begin(), decisions_.unrepeatable.end());
+    std::ranges::reverse(decisions_.unrepeatable);
     std::reverse(decisions_.remarks.begin() + first, decisions_.remarks.end());
     return {std::move(decisions_), std::move(is_read_)};
   }

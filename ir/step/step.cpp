@@ -24,11 +24,8 @@ bool is_shared_role(InputRole role) {
 
 bool runs_backward(const Graph& graph) {
   if (graph.kind != GraphKind::kUnspecified) return graph.kind == GraphKind::kBackward;
-  for (const NodeId node : graph.nodes()) {
-    if (graph[node].kind != NodeKind::kPlaceholder) continue;
-    if (recorded_role(graph, node) == InputRole::kSavedValue) return true;
-  }
-  return false;
+  return std::ranges::any_of(graph.nodes(),
+                             [&graph](NodeId node) { return recorded_role(graph, node) == InputRole::kSavedValue; });
 }
 
 // 0: forward, and graphs of a whole step; 1: backward; 2: optimizer.
@@ -103,9 +100,9 @@ class PartFinder {
   std::optional<Error> derive_runs() {
     std::vector<std::pair<int, GraphId>> graphs;
     for (const GraphId id : top_level_graphs(module_)) graphs.emplace_back(rank_of(module_.graph(id)), id);
-    std::stable_sort(graphs.begin(), graphs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::ranges::stable_sort(graphs, [](const auto& a, const auto& b) { return a.first < b.first; });
     const auto count = [&](int rank) {
-      return std::count_if(graphs.begin(), graphs.end(), [&](const auto& graph) { return graph.first == rank; });
+      return std::ranges::count_if(graphs, [&](const auto& graph) { return graph.first == rank; });
     };
     if (count(1) > 0 && count(0) > 1) {
       return bad("the file does not record how " + std::to_string(count(0)) + " forward and " +
@@ -123,9 +120,7 @@ class PartFinder {
     const Graph& graph = module_.graph(id);
     StepRun run;
     run.graph = id;
-    for (const NodeId node : graph.nodes()) {
-      if (graph[node].kind == NodeKind::kPlaceholder) run.placeholders.push_back(node);
-    }
+    run.placeholders = placeholders_of(graph);
     run.outputs = output_leaves(graph);
     run.inputs.resize(run.placeholders.size());
     run.is_taken.resize(run.outputs.size(), false);

@@ -117,21 +117,11 @@ class Decider {
 
   bool follows_parent(NodeId node) const {
     if (!graph_[node].is_call() || phases_.is_backward(node)) return false;
-    switch (view_of_call(graph_, node)) {
-      case ViewKind::kProjection:
-      case ViewKind::kView:
-      case ViewKind::kMultiView:
-        return true;
-      case ViewKind::kIdentity:
-        return graph_.op(node).writes.empty();
-      case ViewKind::kMaybeView: {
-        const std::span<const BufferId> made = storages_.buffers(node);
-        return made.size() == 1 && storages_.buffer(made[0]).producer != node;
-      }
-      case ViewKind::kNone:
-        return false;
-    }
-    return false;
+    const ViewKind view = view_of_call(graph_, node);
+    if (view == ViewKind::kIdentity) return graph_.op(node).writes.empty();
+    if (view != ViewKind::kMaybeView) return view != ViewKind::kNone;
+    const std::span<const BufferId> made = storages_.buffers(node);
+    return made.size() == 1 && storages_.buffer(made[0]).producer != node;
   }
 
   void decide(NodeId node) {
@@ -248,8 +238,7 @@ class Decider {
 std::span<const TagRuleText> tag_rules() { return kRules; }
 
 const TagRuleText& tag_rule(TagRule rule) {
-  const auto* found =
-      std::find_if(std::begin(kRules), std::end(kRules), [rule](const TagRuleText& row) { return row.rule == rule; });
+  const auto* found = std::ranges::find_if(kRules, [rule](const TagRuleText& row) { return row.rule == rule; });
   return found == std::end(kRules) ? kUntagged : *found;
 }
 

@@ -1,28 +1,19 @@
 #include "ir/step/tags.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace fxopt {
 namespace {
 
-int strength(Tag tag) {
-  switch (tag) {
-    case Tag::kNone:
-      return 0;
-    case Tag::kPreferSave:
-      return 1;
-    case Tag::kPreferOffload:
-      return 2;
-    case Tag::kPreferRecompute:
-      return 3;
-    case Tag::kMustSave:
-      return 4;
-    case Tag::kMustOffload:
-      return 5;
-    case Tag::kMustRecompute:
-      return 6;
-  }
-  return 0;
+// The tags from the weakest to the strongest. A tag of a newer schema is as weak as none.
+constexpr Tag kFromWeakest[] = {Tag::kNone,     Tag::kPreferSave,  Tag::kPreferOffload, Tag::kPreferRecompute,
+                                Tag::kMustSave, Tag::kMustOffload, Tag::kMustRecompute};
+
+std::ptrdiff_t strength(Tag tag) {
+  const Tag* found = std::ranges::find(kFromWeakest, tag);
+  return found == std::end(kFromWeakest) ? 0 : found - std::begin(kFromWeakest);
 }
 
 TagRule rule_for(Tag winner, Tag loser) {

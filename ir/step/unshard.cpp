@@ -85,8 +85,7 @@ UnshardMap find_unshards(const Graph& graph, const std::vector<NodeId>& from,
 std::vector<NodeId> parameters_of(const Graph& graph, const StorageMap& storages, bool or_saved) {
   std::vector<NodeId> found;
   bool is_recorded = false;
-  for (const NodeId node : graph.nodes()) {
-    if (graph[node].kind != NodeKind::kPlaceholder) continue;
+  for (const NodeId node : placeholders_of(graph)) {
     const InputRole role = recorded_role(graph, node);
     is_recorded = is_recorded || role != InputRole::kUnspecified;
     if (role == InputRole::kParameter || (or_saved && role == InputRole::kSavedValue)) found.push_back(node);

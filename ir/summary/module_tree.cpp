@@ -107,7 +107,7 @@ std::vector<ModuleTree::Members> ModuleTree::folded_children(const Members& pare
       if (found != index_.end()) groups[group].push_back(found->second);
     }
   }
-  std::stable_sort(groups.begin(), groups.end(), [this](const Members& a, const Members& b) {
+  std::ranges::stable_sort(groups, [this](const Members& a, const Members& b) {
     return nodes_[a.front()].figures.nodes * a.size() > nodes_[b.front()].figures.nodes * b.size();
   });
   return groups;
@@ -127,7 +127,7 @@ ModuleRow ModuleTree::row_of(const Members& members, size_t depth) const {
       numbers.push_back(*number);
     }
   }
-  std::sort(numbers.begin(), numbers.end());
+  std::ranges::sort(numbers);
   if (numbers.size() < 2) return row;
   row.siblings = numbers.size();
   row.name = ranges_text(numbers);

@@ -16,8 +16,7 @@ namespace {
 bool is_python_function(std::string_view target) {
   constexpr std::string_view kModules[] = {"builtins.", "operator.", "math.", "torch.", "functools.", "itertools."};
   return target.find('<') != std::string_view::npos ||  // <lambda>, <locals>
-         std::any_of(std::begin(kModules), std::end(kModules),
-                     [target](std::string_view prefix) { return target.starts_with(prefix); });
+         std::ranges::any_of(kModules, [target](std::string_view prefix) { return target.starts_with(prefix); });
 }
 
 bool yields_nothing(const Op& op) { return op.schema.has_value() && op.schema->returns.empty(); }
@@ -35,8 +34,7 @@ class Finder {
       check_call(node);
       check_value(node, graph_.value(node));
     }
-    std::stable_sort(rows_.begin(), rows_.end(),
-                     [](const OpaqueRow& a, const OpaqueRow& b) { return a.count > b.count; });
+    std::ranges::stable_sort(rows_, [](const OpaqueRow& a, const OpaqueRow& b) { return a.count > b.count; });
     return std::move(rows_);
   }
 
@@ -140,33 +138,21 @@ class Finder {
 }  // namespace
 
 std::string_view opaque_reason_text(OpaqueReason value) {
-  switch (value) {
-    case OpaqueReason::kNoSchema:
-      return "an op that neither the op table nor the file describes";
-    case OpaqueReason::kPythonFunction:
-      return "a Python function, which no schema describes";
-    case OpaqueReason::kNotPromised:
-      return "an op that the file describes, but not as pure";
-    case OpaqueReason::kOtherEffects:
-      return "an op with effects that cannot be named";
-    case OpaqueReason::kRunsUnknown:
-      return "runs a graph or an op that is opaque or writes";
-    case OpaqueReason::kMethodOrModule:
-      return "a call of a method or a module";
-    case OpaqueReason::kObject:
-      return "the value is a Python object";
-    case OpaqueReason::kNoValue:
-      return "no value is recorded";
-    case OpaqueReason::kNewerValue:
-      return "the value is of a kind that a newer version wrote";
-    case OpaqueReason::kNoStrides:
-      return "a tensor without strides: its storage is not known";
-    case OpaqueReason::kUnnamedGroup:
-      return "a collective that names no group";
-    case OpaqueReason::kUnlistedGroup:
-      return "a collective on a group that the file does not list";
-  }
-  return {};
+  static constexpr std::string_view kTexts[] = {
+      "an op that neither the op table nor the file describes",
+      "a Python function, which no schema describes",
+      "an op that the file describes, but not as pure",
+      "an op with effects that cannot be named",
+      "runs a graph or an op that is opaque or writes",
+      "a call of a method or a module",
+      "the value is a Python object",
+      "no value is recorded",
+      "the value is of a kind that a newer version wrote",
+      "a tensor without strides: its storage is not known",
+      "a collective that names no group",
+      "a collective on a group that the file does not list",
+  };
+  return kTexts[static_cast<size_t>(value)];
 }
 
 std::vector<OpaqueRow> find_opaque(const Graph& graph, const std::vector<NodeId>& nodes, EffectMap* effects) {

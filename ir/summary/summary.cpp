@@ -34,7 +34,7 @@ size_t phase_index(Phase phase) {
 bool is_static(const Module& module, DimsId dims) {
   if (!dims.is_valid()) return true;
   const std::vector<Dim>& list = module.dims(dims);
-  return std::all_of(list.begin(), list.end(), [](const Dim& dim) { return dim.is_static(); });
+  return std::ranges::all_of(list, [](const Dim& dim) { return dim.is_static(); });
 }
 
 class Summarizer {
@@ -299,21 +299,21 @@ class Summarizer {
       phase_rows_[i].phase = static_cast<Phase>(i);
       if (phase_rows_[i].nodes > 0) result_.phases.push_back(phase_rows_[i]);
     }
-    std::stable_sort(result_.unknown_nodes.begin(), result_.unknown_nodes.end(),
-                     [this](NodeId a, NodeId b) { return graph_.position(a) < graph_.position(b); });
+    std::ranges::stable_sort(result_.unknown_nodes,
+                             [this](NodeId a, NodeId b) { return graph_.position(a) < graph_.position(b); });
     for (const auto& [role, row] : inputs_) result_.inputs.push_back(row);
-    std::stable_sort(result_.inputs.begin(), result_.inputs.end(), [](const InputRow& a, const InputRow& b) {
+    std::ranges::stable_sort(result_.inputs, [](const InputRow& a, const InputRow& b) {
       return std::tuple(a.storages.bytes, a.nodes) > std::tuple(b.storages.bytes, b.nodes);
     });
     for (const auto& [dtype, row] : dtypes_) result_.dtypes.push_back(row);
-    std::stable_sort(result_.dtypes.begin(), result_.dtypes.end(),
-                     [](const DTypeRow& a, const DTypeRow& b) { return a.tensors > b.tensors; });
+    std::ranges::stable_sort(result_.dtypes,
+                             [](const DTypeRow& a, const DTypeRow& b) { return a.tensors > b.tensors; });
     finish_ops();
   }
 
   void finish_ops() {
     const auto name = [this](const OpRow& row) { return module_.text(module_.target(row.target).name); };
-    std::sort(result_.ops.begin(), result_.ops.end(), [&name](const OpRow& a, const OpRow& b) {
+    std::ranges::sort(result_.ops, [&name](const OpRow& a, const OpRow& b) {
       const auto figures = [](const OpRow& row) { return std::tuple(row.calls, row.made.bytes); };
       return figures(a) != figures(b) ? figures(a) > figures(b) : name(a) < name(b);
     });
@@ -328,8 +328,7 @@ class Summarizer {
       row.ops.push_back(i);
     }
     for (auto& [kind, row] : kinds) result_.kinds.push_back(std::move(row));
-    std::stable_sort(result_.kinds.begin(), result_.kinds.end(),
-                     [](const KindRow& a, const KindRow& b) { return a.calls > b.calls; });
+    std::ranges::stable_sort(result_.kinds, [](const KindRow& a, const KindRow& b) { return a.calls > b.calls; });
   }
 
   // A tensor's view of a storage.

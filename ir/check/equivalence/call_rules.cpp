@@ -74,9 +74,9 @@ CallRule make_rule(const Op& op, std::string_view target) {
   rule.sees_storage = op.changes_metadata || op.moves_storage || op.clones_storage || op.has_subgraphs ||
                       !op.schema.has_value() || sets_strides(op) || rule.special == Special::kOffset;
   rule.has_own_effects = !effects_depend_on_call(op);
-  rule.draws_by_data = op.has_subgraphs || !op.is_builtin() ||
-                       std::any_of(std::begin(kDrawsByData), std::end(kDrawsByData),
-                                   [&op](std::string_view begin) { return op.name.starts_with(begin); });
+  rule.draws_by_data =
+      op.has_subgraphs || !op.is_builtin() ||
+      std::ranges::any_of(kDrawsByData, [&op](std::string_view begin) { return op.name.starts_with(begin); });
   rule.only_computes = op.view == ViewKind::kNone && op.writes.empty() && !op.changes_metadata && !op.joins_outputs &&
                        op.shared_arg < 0 && op.hands_on == HandsOn::kNothing && rule.special != Special::kOffload &&
                        rule.special != Special::kReload;
@@ -85,7 +85,7 @@ CallRule make_rule(const Op& op, std::string_view target) {
     rule.names.push_back(hash_text(arg.name));
     rule.defaults.push_back(default_words(arg.default_value));
   }
-  rule.hands_back = std::any_of(op.aliases.begin(), op.aliases.end(), [](int16_t alias) { return alias >= 0; });
+  rule.hands_back = std::ranges::any_of(op.aliases, [](int16_t alias) { return alias >= 0; });
   return rule;
 }
 

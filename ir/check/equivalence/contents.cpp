@@ -10,8 +10,7 @@ namespace fxopt {
 namespace {
 
 Hash128 piece_key(int64_t begin, int64_t end, const Hash128& content) {
-  return make_key(KeyKind::kPiece,
-                  {static_cast<uint64_t>(begin), static_cast<uint64_t>(end), content.high, content.low});
+  return make_key(KeyKind::kPiece, begin, end, content);
 }
 
 }  // namespace
@@ -38,7 +37,7 @@ std::optional<ByteRange> byte_range_of(const Geometry& geometry) {
       __builtin_mul_overflow(last, bytes, &last) || __builtin_add_overflow(last, bytes, &out.end)) {
     return std::nullopt;
   }
-  std::sort(steps.begin(), steps.end());
+  std::ranges::sort(steps);
   int64_t next = 1;  // the stride at which the dimensions so far are dense
   out.is_dense = true;
   for (const auto& [stride, size] : steps) {
@@ -109,7 +108,7 @@ std::optional<Hash128> Pieces::exactly(const ByteRange& reach) const {
 
 Hash128 Pieces::all(const Hash128& rest) const {
   if (list_.empty()) return rest;
-  return make_key(KeyKind::kPiece, {rest.high, rest.low, sum_.high, sum_.low});
+  return make_key(KeyKind::kPiece, rest, sum_);
 }
 
 }  // namespace fxopt

@@ -198,7 +198,7 @@ class Comparison {
 
   // The output graph may have fewer changes, and tensors kept for fewer calls.
   bool same_changes() const {
-    return std::all_of(after_.changes.begin(), after_.changes.end(), [this](const ChangeInPlace& change) {
+    return std::ranges::all_of(after_.changes, [this](const ChangeInPlace& change) {
       auto at = std::lower_bound(before_.changes.begin(), before_.changes.end(), ChangeInPlace{change.call, {}});
       for (; at != before_.changes.end() && at->call == change.call; ++at) {
         if (holds_all(at->kept_by, change.kept_by)) return true;
@@ -212,9 +212,9 @@ class Comparison {
   bool same_collectives() const {
     if (before_.messages != after_.messages) return false;
     if (!options_.allow_dead_collectives) return before_.collectives == after_.collectives;
-    return std::all_of(after_.collectives.begin(), after_.collectives.end(), [this](const auto& group) {
-      const auto found = std::find_if(before_.issued.begin(), before_.issued.end(),
-                                      [&group](const auto& other) { return other.first == group.first; });
+    return std::ranges::all_of(after_.collectives, [this](const auto& group) {
+      const auto found =
+          std::ranges::find_if(before_.issued, [&group](const auto& other) { return other.first == group.first; });
       return found != before_.issued.end() && is_part_in_order(group.second, found->second);
     });
   }
@@ -236,8 +236,7 @@ struct ProofStep {
 
 // Reduces a joint graph to its forward half. Keeps backward nodes that a forward call uses.
 void keep_forward_half(Graph& graph) {
-  const auto nodes = graph.nodes();
-  if (std::none_of(nodes.begin(), nodes.end(), [&graph](NodeId node) { return is_tangent(graph, node); })) {
+  if (std::ranges::none_of(graph.nodes(), [&graph](NodeId node) { return is_tangent(graph, node); })) {
     const std::vector<NodeId> tangents = infer_tangents(graph, StorageMap(graph));
     if (!tangents.empty()) write_tangents(graph, tangents);
   }
@@ -309,7 +308,7 @@ struct Prover::State {
     holds.resize(module.num_graph_ids());
     for (const GraphId id : tops) holds[id.index()] = true;
     const std::vector<GraphId>& all = module.graphs();
-    if (!is_known.empty() && std::all_of(all.begin(), all.end(), [&](GraphId id) { return holds[id.index()]; }) &&
+    if (!is_known.empty() && std::ranges::all_of(all, [&](GraphId id) { return holds[id.index()]; }) &&
         with.subgraphs.size() + tops.size() == all.size()) {
       return false;
     }
@@ -346,7 +345,7 @@ struct Prover::State {
     for (const std::vector<GraphId>* ids : {&tops, &compared}) {
       for (const GraphId id : *ids) differentiated[id.index()] = is_differentiated(module.graph(id));
     }
-    any_is_differentiated = std::find(differentiated.begin(), differentiated.end(), true) != differentiated.end();
+    any_is_differentiated = std::ranges::find(differentiated, true) != differentiated.end();
     for (size_t i = 0; i == 0 || (axioms.has_learned && i < kMaxRuns); ++i) {
       // These facts were found without the ones learned since.
       axioms.has_learned = false;
@@ -408,8 +407,8 @@ struct Prover::State {
     HashSet<Hash128, Hash128Hash> old;
     HashMap<uint64_t, uint64_t> by_uid;
     for (const NamedNode& node : known.summary.nodes) old.insert(node.key), by_uid.emplace(node.uid, node.arguments);
-    const auto first = std::find_if(end.nodes.begin(), end.nodes.end(),
-                                    [&old](const NamedNode& node) { return !old.contains(node.key); });
+    const auto first =
+        std::ranges::find_if(end.nodes, [&old](const NamedNode& node) { return !old.contains(node.key); });
     if (first == end.nodes.end()) return;
     proof.graph = graph.name();
     proof.first_new = first->node;
@@ -470,14 +469,14 @@ Prover::~Prover() = default;
 
 void allow(ProofOptions& options, const Module& module, const Certificate& certificate) {
   for (const ProofAllowance& item : kProofAllowances) {
-    const bool is_allowed = std::any_of(certificate.allowed.begin(), certificate.allowed.end(),
-                                        [&](StringId word) { return module.text(word) == item.word; });
+    const bool is_allowed =
+        std::ranges::any_of(certificate.allowed, [&](StringId word) { return module.text(word) == item.word; });
     if (is_allowed) options.*item.option = true;
   }
 }
 
 bool Prover::is_named_alike(const Module& module) const {
-  return std::all_of(state_->graphs.begin(), state_->graphs.end(), [&](const State::Known& known) {
+  return std::ranges::all_of(state_->graphs, [&](const State::Known& known) {
     const StringId name = module.strings.find(known.name);
     const GraphId graph = name.is_valid() ? module.find_graph(name) : GraphId();
     return graph.is_valid() && is_differentiated(module.graph(graph)) == known.is_differentiated;
@@ -522,8 +521,8 @@ ModuleProof Prover::prove(const Module& after, const std::vector<bool>& is_known
   }
   std::vector<bool> is_met(tops.size(), false);
   for (State::Known& known : state_->graphs) {
-    const auto found = std::find_if(tops.begin(), tops.end(),
-                                    [&](GraphId id) { return after.text(after.graph(id).name()) == known.name; });
+    const auto found =
+        std::ranges::find_if(tops, [&](GraphId id) { return after.text(after.graph(id).name()) == known.name; });
     if (found == tops.end()) {
       proof.answer = ProofAnswer::kDiffers;
       proof.differences.push_back({StringId(), "graph @" + known.name + " is missing", NodeId()});

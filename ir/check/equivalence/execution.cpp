@@ -55,19 +55,10 @@ class Execution {
     if (names_calls_) out_.nodes.reserve(graph_.num_nodes());
     for (const Attribute& attribute : graph_.attributes) attributes_by_name_.emplace(attribute.path, &attribute);
     for (const NodeId node : graph_.nodes()) {
-      switch (graph_[node].kind) {
-        case NodeKind::kPlaceholder:
-          run_placeholder(node);
-          break;
-        case NodeKind::kGetAttr:
-          run_attribute(node);
-          break;
-        case NodeKind::kOutput:
-          break;
-        default:
-          run_call(node);
-          break;
-      }
+      const NodeKind kind = graph_[node].kind;
+      if (kind == NodeKind::kPlaceholder) run_placeholder(node);
+      if (kind == NodeKind::kGetAttr) run_attribute(node);
+      if (graph_[node].runs()) run_call(node);
       if (rewrites_.has_claims() && graph_[node].is_call()) rewrites_.apply({node, given_, result_objects(node)});
     }
     finish();
@@ -87,7 +78,6 @@ class Execution {
   auto integers() {
     return [this](const Arg& arg) { return integer_of(arg); };
   }
-  SymInt symbol(const Hash128& name) { return SymInt::symbol(name); }
 
   // -- shapes: recorded values
 
@@ -161,9 +151,7 @@ class Execution {
   // Returns the shape of the axiom `name`, if one exists; otherwise the recorded shape.
   const ValueShape& believed_shape(NodeId node, const Hash128& name,
                                    HashMap<Hash128, ValueShape, Hash128Hash>& axioms) {
-    if (axioms_.is_open) {
-      return axioms.emplace(name, recorded_shape(node)).first->second;
-    }
+    if (axioms_.is_open) return axioms.emplace(name, recorded_shape(node)).first->second;
     const auto found = axioms.find(name);
     return found != axioms.end() ? found->second : recorded_shape(node);
   }
@@ -173,14 +161,9 @@ class Execution {
   template <class Leaf>
   Cell build(const ValueShape& shape, size_t& at, const Hash128& owner, uint64_t path, const Leaf& leaf) {
     const ValueShapeCell& item = shape[at++];
-    switch (item.kind) {
-      case ValueShapeCell::Kind::kTensor:
-        return NamedValues::tensor(leaf(item, path));
-      case ValueShapeCell::Kind::kPlain:
-        return values_.integer(
-            believed_integer(make_key(KeyKind::kPlain, {owner.high, owner.low, path}), item.integer));
-      case ValueShapeCell::Kind::kContainer:
-        break;
+    if (item.kind == ValueShapeCell::Kind::kTensor) return NamedValues::tensor(leaf(item, path));
+    if (item.kind == ValueShapeCell::Kind::kPlain) {
+      return values_.integer(believed_integer(make_key(KeyKind::kPlain, owner, path), item.integer));
     }
     const bool is_dict = item.is_dict;
     std::vector<Cell> parts(item.count);
@@ -194,27 +177,22 @@ class Execution {
 
   // Returns the integer that the input graph records under that name, or a symbol of that name.
   SymInt believed_integer(const Hash128& name, const std::optional<SymInt>& recorded) {
-    if (axioms_.is_open) {
-      if (recorded.has_value()) {
-        const auto [known, is_new] = axioms_.integers.emplace(name, *recorded);
-        axioms_.has_learned |= is_new && axioms_.asked.contains(name);
-        return known->second;
-      }
-      const auto known = axioms_.integers.find(name);
-      if (known != axioms_.integers.end()) return known->second;
-      axioms_.asked.insert(name);
-      return symbol(name);
+    if (axioms_.is_open && recorded.has_value()) {
+      const auto [known, is_new] = axioms_.integers.emplace(name, *recorded);
+      axioms_.has_learned |= is_new && axioms_.asked.contains(name);
+      return known->second;
     }
     const auto found = axioms_.integers.find(name);
-    return found != axioms_.integers.end() ? found->second : symbol(name);
+    if (found != axioms_.integers.end()) return found->second;
+    if (axioms_.is_open) axioms_.asked.insert(name);
+    return SymInt::symbol(name);
   }
 
   // -- inputs and attributes
 
   Hash128 input_name(size_t place) {
-    if (input_names_ == nullptr) return make_key(KeyKind::kInput, {graph_key_.high, graph_key_.low, place});
-    const Hash128 name = keys_.text((*input_names_)[place]);
-    return make_key(KeyKind::kInput, {name.high, name.low});
+    if (input_names_ == nullptr) return make_key(KeyKind::kInput, graph_key_, place);
+    return make_key(KeyKind::kInput, keys_.text((*input_names_)[place]));
   }
 
   void run_placeholder(NodeId node) {
@@ -233,7 +211,7 @@ class Execution {
     }
     size_t at = 0;
     return build(shape, at, name, 0, [&](const ValueShapeCell& item, uint64_t path) {
-      const Hash128 content = make_key(KeyKind::kInput, {name.high, name.low, path});
+      const Hash128 content = make_key(KeyKind::kInput, name, path);
       const auto [found, is_new] = item.share == 0 ? std::make_pair(shared.end(), true) : shared.emplace(item.share, 0);
       if (!is_new && !item.may_share) return memory_.make_object(found->second, item.geometry);
       const uint32_t storage = memory_.make_storage(content);
@@ -255,18 +233,18 @@ class Execution {
   }
 
   uint32_t make_attribute(NodeId node, StringId path) {
+    const auto found = attributes_by_name_.find(path);
+    static const Attribute kUnlisted;
+    const Attribute& attribute = found == attributes_by_name_.end() ? kUnlisted : *found->second;
+    if (attribute.graph.is_valid()) {
+      return values_.add(values_.integer(SymInt::symbol(make_key(KeyKind::kAttribute, subgraph_key(attribute.graph)))));
+    }
     Words words = {key_tag(KeyKind::kAttribute)};
-    if (const auto found = attributes_by_name_.find(path); found != attributes_by_name_.end()) {
-      const Attribute& attribute = *found->second;
-      if (attribute.graph.is_valid()) {
-        add_key(words, subgraph_key(attribute.graph));
-        return values_.add(values_.integer(symbol(make_key(words))));
-      }
-      add_key(words, keys_.text(path));
-      add_constant(words, attribute.constant);
-      if (attribute.opaque.has_value()) add_opaque(words, *attribute.opaque);
-    } else {
-      add_key(words, keys_.text(path));
+    add_key(words, keys_.text(path));
+    add_constant(words, attribute.constant);
+    if (const std::optional<OpaqueRecord>& opaque = attribute.opaque; opaque.has_value()) {
+      add_keys(words, keys_.text(opaque->type), keys_.text(opaque->text), hash_text(opaque->payload),
+               hash_text(opaque->unknown));
     }
     const Hash128 name = make_key(words);
     const uint32_t cell =
@@ -275,13 +253,6 @@ class Execution {
     values_.collect_objects(values_[cell], objects);
     for (const uint32_t object : objects) attributes_begin_.emplace(object, memory_.object(object));
     return cell;
-  }
-
-  void add_opaque(Words& words, const OpaqueRecord& opaque) {
-    add_key(words, keys_.text(opaque.type));
-    add_key(words, keys_.text(opaque.text));
-    add_key(words, hash_text(opaque.payload));
-    add_key(words, hash_text(opaque.unknown));
   }
 
   // Whether an attribute's content, sizes or storage differ from those at the start of the graph.
@@ -303,44 +274,36 @@ class Execution {
     const Constant& constant = *found->second;
     if (constant.inline_data.has_value()) add_key(words, hash_text(*constant.inline_data));
     if (constant.xxh64.has_value()) words.push_back(*constant.xxh64);
-    add_key(words, keys_.text(constant.path));
-    add_key(words, keys_.text(constant.key));
+    add_keys(words, keys_.text(constant.path), keys_.text(constant.key));
   }
 
   Hash128 subgraph_key(StringId name) {
     const auto found = subgraphs_.find(name);
-    if (found != subgraphs_.end()) return found->second;
-    const Hash128 text = keys_.text(name);
-    return make_key(KeyKind::kGraph, {text.high, text.low});
+    return found != subgraphs_.end() ? found->second : make_key(KeyKind::kGraph, keys_.text(name));
   }
 
   // -- naming a call
-
-  template <class... Words>
-  void add_words(const Words&... words) {
-    (words_.add(words), ...);
-  }
 
   void name_arg(const Arg& arg) {
     const auto kind_tag = [&] { return key_tag(KeyKind::kName, static_cast<uint64_t>(arg.kind())); };
     switch (arg.kind()) {
       case ArgKind::kNone:
-        return add_words(key_tag(KeyKind::kNone));
+        return words_.add_all(key_tag(KeyKind::kNone));
       case ArgKind::kBool:
-        return add_words(key_tag(KeyKind::kBool), arg.as_bool() ? 1U : 0U);
+        return words_.add_all(key_tag(KeyKind::kBool), arg.as_bool() ? 1U : 0U);
       case ArgKind::kInt:
-        return add_words(key_tag(KeyKind::kInt), SymInt(arg.as_int()).key());
+        return words_.add_all(key_tag(KeyKind::kInt), SymInt(arg.as_int()).key());
       case ArgKind::kExpr:
-        return add_words(key_tag(KeyKind::kInt), keys_.integer(arg.as_expr()).key());
+        return words_.add_all(key_tag(KeyKind::kInt), keys_.integer(arg.as_expr()).key());
       case ArgKind::kFloat:
-        return add_words(key_tag(KeyKind::kFloat), arg.as_bits());
+        return words_.add_all(key_tag(KeyKind::kFloat), arg.as_bits());
       case ArgKind::kNode:
         if (const Cell* cell = values_.find(arg.as_node()); cell != nullptr) name_cell(*cell);
         return;
       case ArgKind::kGraph:
-        return add_words(key_tag(KeyKind::kGraph), subgraph_key(arg.as_string()));
+        return words_.add_all(key_tag(KeyKind::kGraph), subgraph_key(arg.as_string()));
       case ArgKind::kGroupExpr:
-        return add_words(kind_tag(), keys_.integer(arg.as_expr()).key());
+        return words_.add_all(kind_tag(), keys_.integer(arg.as_expr()).key());
       case ArgKind::kString:
       case ArgKind::kDevice:
       case ArgKind::kOp:
@@ -349,17 +312,17 @@ class Execution {
       case ArgKind::kBytes:
       case ArgKind::kRngSlot:
       case ArgKind::kUnknown:
-        return add_words(kind_tag(), keys_.text(arg.as_string()));
+        return words_.add_all(kind_tag(), keys_.text(arg.as_string()));
       case ArgKind::kList:
       case ArgKind::kTuple:
         // An operator with a schema accepts either for the other; an index does not.
-        add_words(key_tag(KeyKind::kList, is_schema_call_ ? 0 : static_cast<uint64_t>(arg.kind())));
+        words_.add_all(key_tag(KeyKind::kList, is_schema_call_ ? 0 : static_cast<uint64_t>(arg.kind())));
         return name_children(arg);
       default:
         break;
     }
-    if (!arg.has_children()) return add_words(kind_tag(), arg.as_bits());
-    add_words(kind_tag(), keys_.text(arg.type()));
+    if (!arg.has_children()) return words_.add_all(kind_tag(), arg.as_bits());
+    words_.add_all(kind_tag(), keys_.text(arg.type()));
     name_children(arg);
   }
 
@@ -370,8 +333,7 @@ class Execution {
 
   // `detail`: 1 + the position among the schema's arguments; 0: none.
   [[gnu::always_inline]] void name_tensor(uint32_t object, size_t detail = 0) {
-    words_.add(key_tag(KeyKind::kTensor, detail));
-    words_.add(memory_.geometry_key(object));
+    words_.add_all(key_tag(KeyKind::kTensor, detail), memory_.geometry_key(object));
     given_.push_back(object);
     if (is_hidden_by_rule(object)) name_holder(memory_.object(object).storage);
   }
@@ -381,12 +343,9 @@ class Execution {
       case Cell::Kind::kTensor:
         return name_tensor(cell.first);
       case Cell::Kind::kPlain:
-        words_.add(key_tag(KeyKind::kInt));
-        words_.add(values_.integer_in(cell).key());
-        return;
+        return words_.add_all(key_tag(KeyKind::kInt), values_.integer_in(cell).key());
       case Cell::Kind::kContainer:
-        words_.add(key_tag(cell.is_dict ? KeyKind::kDict : KeyKind::kList));
-        words_.add(cell.count);
+        words_.add_all(key_tag(cell.is_dict ? KeyKind::kDict : KeyKind::kList), cell.count);
         for (uint32_t i = 0; i < cell.count; ++i) {
           if (cell.is_dict) words_.add(values_.name(cell, i));
           name_cell(values_.parts(cell)[i]);
@@ -399,8 +358,7 @@ class Execution {
   // known, adds words that equal nothing.
   void name_holder(uint32_t storage) {
     if (memory_.storage(storage).holder == 0) return words_.add(memory_.holder_key(storage));
-    words_.add(key_tag(KeyKind::kSide, axioms_.is_open ? 1 : 0));
-    words_.add(node_uid_);
+    words_.add_all(key_tag(KeyKind::kSide, axioms_.is_open ? 1 : 0), node_uid_);
   }
 
   // Names one argument of the schema. Adds nothing if it equals the default.
@@ -467,8 +425,7 @@ class Execution {
     if (at == 1) {
       name_arg(*args[0].given());
     } else {
-      words_.add(key_tag(KeyKind::kList));
-      words_.add(0);
+      words_.add_all(key_tag(KeyKind::kList), 0U);
     }
     name_number(*number.given(), *dtype.as_dtype());
     name_arg(*dtype.given());
@@ -485,8 +442,7 @@ class Execution {
     if (!is_floating(dtype) || std::isnan(value)) return name_arg(number);
     constexpr double kLargest = std::numeric_limits<float>::max();
     if (dtype == DType::kFloat32 && std::abs(value) <= kLargest) value = static_cast<float>(value);
-    words_.add(key_tag(KeyKind::kFloat));
-    words_.add(std::bit_cast<uint64_t>(value));
+    words_.add_all(key_tag(KeyKind::kFloat), std::bit_cast<uint64_t>(value));
   }
 
   void name_plain_args(std::span<const Arg> args, std::span<const Arg> kwargs) {
@@ -494,7 +450,7 @@ class Execution {
     for (const Arg& arg : args) name_arg(arg);
     std::vector<std::pair<Hash128, size_t>> order;
     for (size_t k = 0; k + 1 < kwargs.size(); k += 2) order.emplace_back(keys_.text(kwargs[k].as_string()), k + 1);
-    std::sort(order.begin(), order.end());
+    std::ranges::sort(order);
     for (const auto& [name, at] : order) {
       words_.add(name);
       name_arg(kwargs[at]);
@@ -550,9 +506,7 @@ class Execution {
     if (!group_.uid.is_valid()) return Hash128();
     if (ranks_.empty()) {
       for (const ProcessGroup& each : module_.groups) {
-        std::vector<uint64_t> words;
-        for (const int64_t rank : each.ranks) words.push_back(static_cast<uint64_t>(rank));
-        ranks_.emplace(each.uid, make_key(words));
+        ranks_.emplace(each.uid, make_key(Words(each.ranks.begin(), each.ranks.end())));
       }
     }
     const auto found = ranks_.find(group_.uid);
@@ -661,7 +615,7 @@ class Execution {
     const Hash128 parent = memory_.geometry_key(cell.first);
     const auto [found, is_new] = elements_of_.emplace(std::make_tuple(at, key->as_int(), whole.storage, parent), kNone);
     if (is_new) {
-      const Hash128 name = make_key(KeyKind::kElement, {parent.high, parent.low, static_cast<uint64_t>(key->as_int())});
+      const Hash128 name = make_key(KeyKind::kElement, parent, key->as_int());
       const uint32_t object = memory_.make_object(whole.storage, believed_element(node, name));
       memory_.join_on_storage(object, cell.first);
       const bool is_tensor = axioms_.geometries.find(memory_.object(object).geometry) != nullptr;
@@ -760,39 +714,18 @@ class Execution {
     return is_cut ? NamedMemory::kCutOff : memory_.object(from).lineage;
   }
 
-  // Whether an index of a tensor makes a view.
-  bool is_basic_index(const Arg& index) {
-    switch (index.kind()) {
-      case ArgKind::kInt:
-      case ArgKind::kExpr:
-      case ArgKind::kSlice:
-      case ArgKind::kNone:
-      case ArgKind::kEllipsis:
-        return true;
-      case ArgKind::kNode:
-        return integer_of(index).has_value();
-      case ArgKind::kTuple: {
-        const std::span<const Arg> parts = graph_.pool().children(index);
-        return std::all_of(parts.begin(), parts.end(),
-                           [this](const Arg& part) { return !part.is(ArgKind::kTuple) && is_basic_index(part); });
-      }
-      default:
-        return false;
-    }
-  }
-
   // A list of integers is a gather.
   bool is_number_list(const Arg& index) const {
-    if (!index.is(ArgKind::kList)) return false;
-    const std::span<const Arg> parts = graph_.pool().children(index);
-    return std::all_of(parts.begin(), parts.end(), [](const Arg& part) { return part.is(ArgKind::kInt); });
+    return index.is(ArgKind::kList) &&
+           std::ranges::all_of(graph_.pool().children(index), [](const Arg& part) { return part.is(ArgKind::kInt); });
   }
 
   ViewKind view_kind(NodeId node, const Op& op) {
     if (op.view != ViewKind::kProjection) return op.view;
     const Arg* index = graph_.arg(node, 1);
     if (given_.empty() || index == nullptr || is_number_list(*index)) return ViewKind::kNone;
-    return is_basic_index(*index) ? ViewKind::kView : ViewKind::kMaybeView;
+    const auto is_integer = [this](NodeId input) { return values_.integer_of(input).has_value(); };
+    return is_basic_index(graph_, *index, is_integer) ? ViewKind::kView : ViewKind::kMaybeView;
   }
 
   // Runs a view of one tensor, or a possible copy, and sets `key` to the name of the call. Returns
@@ -817,7 +750,7 @@ class Execution {
     if (fact.kind != ViewFact::Kind::kView && !depends_on_data) key = call_key(node, op, effects);
     if (fact.kind != ViewFact::Kind::kView && rule_->special == Special::kView) {
       // It raises if a reshape would copy.
-      key = make_key(KeyKind::kView, {key.high, key.low});
+      key = make_key(KeyKind::kView, key);
     }
     if (fact.kind == ViewFact::Kind::kSame) {
       values_.set_cell(node, values_.place(first->as_node()));
@@ -841,7 +774,7 @@ class Execution {
         made.push_back(NamedValues::tensor(object));
         continue;
       }
-      const Hash128 content = make_key(KeyKind::kResult, {key.high, key.low, i});
+      const Hash128 content = make_key(KeyKind::kResult, key, i);
       const uint32_t object = memory_.make_object(memory_.make_storage(content), geometry);
       if (fact.kind == ViewFact::Kind::kEither) memory_.join_objects(from, object);
       made.push_back(NamedValues::tensor(object));
@@ -867,18 +800,16 @@ class Execution {
       if (!axioms_.is_open) {
         // The only information about it comes from the output graph.
         lacks_fact_ = !is_impossible_;  // a call that raises lacks no fact
-        ViewFact& unknown = unknown_;
-        unknown = unknown_fact(kind, name);
+        unknown_ = unknown_fact(kind, name);
         const ValueShape& shape = recorded_shape(node);
         if (!shape.empty() && shape[0].kind == ValueShapeCell::Kind::kContainer) {
-          unknown.is_list = true;
-          unknown.tensors.clear();
+          unknown_.is_list = true;
+          unknown_.tensors.clear();
           for (uint32_t i = 0; i < shape[0].count; ++i) {
-            unknown.tensors.push_back(
-                axioms_.geometries.add_unknown(make_key(KeyKind::kElement, {name.high, name.low, i})));
+            unknown_.tensors.push_back(axioms_.geometries.add_unknown(make_key(KeyKind::kElement, name, i)));
           }
         }
-        return unknown;
+        return unknown_;
       }
       fact = recorded_fact(node, op, kind, from, name);
     }
@@ -905,21 +836,11 @@ class Execution {
     const ViewGeometry found =
         view_geometry(graph_, node, *geometry, [this](NodeId input) { return values_.integer_of(input); });
     is_impossible_ = found.outcome == ViewGeometry::Outcome::kImpossible;
+    if (is_impossible_ || found.outcome == ViewGeometry::Outcome::kUnknown) return std::nullopt;
     ViewFact fact;
-    switch (found.outcome) {
-      case ViewGeometry::Outcome::kSame:
-        fact.kind = ViewFact::Kind::kSame;
-        return fact;
-      case ViewGeometry::Outcome::kView:
-        fact.kind = ViewFact::Kind::kView;
-        break;
-      case ViewGeometry::Outcome::kCopy:
-        fact.kind = ViewFact::Kind::kCopy;
-        break;
-      case ViewGeometry::Outcome::kImpossible:
-      case ViewGeometry::Outcome::kUnknown:
-        return std::nullopt;
-    }
+    fact.kind = found.outcome == ViewGeometry::Outcome::kSame   ? ViewFact::Kind::kSame
+                : found.outcome == ViewGeometry::Outcome::kView ? ViewFact::Kind::kView
+                                                                : ViewFact::Kind::kCopy;
     for (const Geometry& each : found.tensors) fact.tensors.push_back(axioms_.geometries.add(each));
     fact.is_list = op.is_multi_output ||
                    (op.schema.has_value() && !op.schema->returns.empty() && op.schema->returns[0].is_tensor_list());
@@ -963,8 +884,7 @@ class Execution {
       return fact;
     }
     const Hash128 key = axioms_.geometries.key(given);
-    const GeometryId made =
-        axioms_.geometries.add_unknown(make_key(KeyKind::kView, {key.high, key.low, how.high, how.low}));
+    const GeometryId made = axioms_.geometries.add_unknown(make_key(KeyKind::kView, key, how));
     axioms_.undone.emplace(made, std::make_pair(how, given));
     fact.tensors.push_back(made);
     return fact;
@@ -994,10 +914,7 @@ class Execution {
     const Geometry* made = axioms_.geometries.find(fact.tensors[0]);
     if (given != nullptr && made != nullptr && op.view == ViewKind::kMaybeView && shares_where_it_can(graph_, node)) {
       if (same_geometry(*given, *made)) return ViewFact::Kind::kView;
-      Geometry shown = *given;
-      shown.sizes = made->sizes;
-      const Restride answer = restride(*given, made->sizes, shown.strides);
-      if (answer == Restride::kView && same_geometry(shown, *made)) return ViewFact::Kind::kView;
+      if (show(*given, *made) == Restride::kView) return ViewFact::Kind::kView;
     }
     const Arg* first = call_argument(graph_, node, 0);
     const Tensor* input = single_tensor(graph_, first->as_node());
@@ -1015,10 +932,15 @@ class Execution {
   static bool must_be_copy(const Geometry& given, const Geometry& made) {
     if (given.dtype != made.dtype || given.conjugate != made.conjugate || given.negative != made.negative) return true;
     if (given.layout != Layout::kStrided || made.layout != Layout::kStrided) return false;
+    return show(given, made) == Restride::kCopy;
+  }
+
+  // Whether a view of `given` can have the geometry `made`.
+  static Restride show(const Geometry& given, const Geometry& made) {
     Geometry shown = given;
     shown.sizes = made.sizes;
     const Restride answer = restride(given, made.sizes, shown.strides);
-    return answer == Restride::kCopy || (answer == Restride::kView && !same_geometry(shown, made));
+    return answer == Restride::kView && !same_geometry(shown, made) ? Restride::kCopy : answer;
   }
 
   // -- all other calls
@@ -1062,7 +984,7 @@ class Execution {
         change.kept_by.insert(change.kept_by.end(), found->second.begin(), found->second.end());
         kept_by_.erase(found);
       }
-      std::sort(change.kept_by.begin(), change.kept_by.end());
+      std::ranges::sort(change.kept_by);
       change.kept_by.erase(std::unique(change.kept_by.begin(), change.kept_by.end()), change.kept_by.end());
       out_.changes.push_back(std::move(change));
     }
@@ -1139,7 +1061,7 @@ class Execution {
     if (geometry == nullptr) return recorded;
     Geometry shown = *geometry;
     for (size_t i = 0; i < shown.rank(); ++i) {
-      if (!shown.sizes[i].is(1)) shown.strides[i] = symbol(make_key(KeyKind::kView, {key.high, key.low, path, i}));
+      if (!shown.sizes[i].is(1)) shown.strides[i] = SymInt::symbol(make_key(KeyKind::kView, key, path, i));
     }
     return axioms_.geometries.add(shown);
   }
@@ -1148,7 +1070,7 @@ class Execution {
   uint32_t make_tensor(NodeId node, const Op& op, const Hash128& key, uint64_t path, GeometryId told) {
     const GeometryId recorded = shown_geometry(node, key, path, told);
     const Hash128 geometry = axioms_.geometries.key(recorded);
-    const Hash128 content = make_key(KeyKind::kResult, {key.high, key.low, path, geometry.high, geometry.low});
+    const Hash128 content = make_key(KeyKind::kResult, key, path, geometry);
     const uint32_t storage = memory_.make_storage(content);
     memory_.storage(storage).is_sized = op.compute == ComputeClass::kFactory && makes_sizes(node, op, recorded);
     return memory_.make_object(storage, recorded);
@@ -1212,7 +1134,7 @@ class Execution {
     if (op.aliases.size() == 1 && hands_back(node, op, op.aliases[0])) {
       const size_t position = static_cast<size_t>(op.aliases[0]);
       const std::vector<uint32_t> from = argument_objects(node, position);
-      const bool is_written = std::find(op.writes.begin(), op.writes.end(), position) != op.writes.end();
+      const bool is_written = std::ranges::find(op.writes, position) != op.writes.end();
       if (from.size() == 1) {
         const uint32_t object = is_written ? from[0]
                                            : memory_.make_object(memory_.object(from[0]).storage,
@@ -1242,7 +1164,7 @@ class Execution {
   }
 
   static bool writes_argument(const Op& op, int16_t place) {
-    return std::find(op.writes.begin(), op.writes.end(), place) != op.writes.end();
+    return std::ranges::find(op.writes, place) != op.writes.end();
   }
 
   // Whether the result contains the argument. A call that draws is excluded, unless it writes the
@@ -1286,7 +1208,7 @@ class Execution {
   // Returns the geometry of a view or of an in-place change, by the name of the call and a place in
   // it. The name excludes contents if sizes do not depend on them.
   GeometryId believed_geometry(const Hash128& call, uint64_t place, GeometryId recorded) {
-    const Hash128 name = make_key(KeyKind::kView, {call.high, call.low, place});
+    const Hash128 name = make_key(KeyKind::kView, call, place);
     const auto found = axioms_.changed.find(name);
     if (found != axioms_.changed.end()) return found->second;
     const GeometryId unknown = axioms_.geometries.add_unknown(name);
@@ -1303,7 +1225,7 @@ class Execution {
     uint64_t place = 0;
     for (const uint32_t object : given) memory_.write_all(memory_.object(object).storage, key, place++);
     for (const uint32_t object : given) {
-      const Hash128 name = make_key(KeyKind::kView, {key.high, key.low, place++});
+      const Hash128 name = make_key(KeyKind::kView, key, place++);
       memory_.change_geometry(object, axioms_.geometries.add_unknown(name));
       memory_.join_objects(given[0], object);
     }
@@ -1333,7 +1255,7 @@ class Execution {
   // Names the content of a storage's part that starts at byte `begin`. Within the part, offsets
   // count from there.
   Hash128 place_elements(const Hash128& elements, int64_t begin, uint32_t source) {
-    const Hash128 placed = make_key(KeyKind::kElements, {elements.high, elements.low, static_cast<uint64_t>(begin)});
+    const Hash128 placed = make_key(KeyKind::kElements, elements, begin);
     rewrites_.note_copy(placed, source);
     return placed;
   }
@@ -1463,7 +1385,7 @@ class Execution {
     if (shape[0].kind == ValueShapeCell::Kind::kTensor) {
       return op.aliases.size() == 1 && op.aliases[0] == position ? shape[0].geometry : GeometryId();
     }
-    const auto found = std::find(op.aliases.begin(), op.aliases.end(), position);
+    const auto found = std::ranges::find(op.aliases, position);
     const size_t r = static_cast<size_t>(found - op.aliases.begin());
     if (found == op.aliases.end() || shape.size() != 1 + size_t{shape[0].count} || 1 + r >= shape.size()) {
       return GeometryId();
@@ -1491,8 +1413,8 @@ class Execution {
       if (is_impossible_ || source.size() == 1) lacks_fact_ = false;
     }
     if (!op.moves_storage) return;
-    const uint32_t storage = source.size() == 1 ? memory_.object(source[0]).storage
-                                                : memory_.make_storage(make_key(KeyKind::kResult, {key.high, key.low}));
+    const uint32_t storage =
+        source.size() == 1 ? memory_.object(source[0]).storage : memory_.make_storage(make_key(KeyKind::kResult, key));
     memory_.move(object, storage, key);
   }
 
@@ -1534,9 +1456,9 @@ class Execution {
   }
 
   bool may_be_empty(const std::vector<uint32_t>& objects) {
-    return std::any_of(objects.begin(), objects.end(), [this](uint32_t object) {
+    return std::ranges::any_of(objects, [this](uint32_t object) {
       const Geometry* geometry = memory_.known_geometry(object);
-      return geometry == nullptr || std::any_of(geometry->sizes.begin(), geometry->sizes.end(), [](const SymInt& size) {
+      return geometry == nullptr || std::ranges::any_of(geometry->sizes, [](const SymInt& size) {
                return !size.is_static() || size.value() == 0;
              });
     });
@@ -1546,25 +1468,24 @@ class Execution {
                    const std::vector<uint32_t>& made) {
     if (has_effect(effects, Effect::kRandom) && !is_recorded_draw(graph_, node)) {
       const Hash128 drawn = rule_->draws_by_data ? key : geometry_name();
-      generator_ = make_key(KeyKind::kDraw, {generator_.high, generator_.low, drawn.high, drawn.low});
+      generator_ = make_key(KeyKind::kDraw, generator_, drawn);
       if (axioms_.draws_by_name) out_.draws.push_back(keys_.text(graph_[node].name));
     }
     if (is_ordered(effects)) {
-      world_ = make_key(KeyKind::kWorld, {world_.high, world_.low, key.high, key.low});
+      world_ = make_key(KeyKind::kWorld, world_, key);
       if (has_effect(effects, Effect::kOpaque)) {
-        generator_ = make_key(KeyKind::kDraw, {generator_.high, generator_.low, key.high, key.low});
+        generator_ = make_key(KeyKind::kDraw, generator_, key);
       }
     }
     if (has_effect(effects, Effect::kAsserts)) out_.assertions.push_back(key);
     if (has_effect(effects, Effect::kChangesMode)) {
-      const Arg* is_on = graph_.arg(node, 0);
       if (op.name == "torch._C._set_grad_enabled") {
+        const Arg* is_on = graph_.arg(node, 0);
         gradients_are_off_ = is_on == nullptr || !is_on->is(ArgKind::kBool) || !is_on->as_bool();
+        gradient_mode_ = geometry_name();
+      } else {
+        mode_ = make_key(KeyKind::kMode, mode_, geometry_name());
       }
-      Hash128& mode = op.name == "torch._C._set_grad_enabled" ? gradient_mode_ : mode_;
-      mode = &mode == &gradient_mode_
-                 ? geometry_name()
-                 : make_key(KeyKind::kMode, {mode.high, mode.low, geometry_name().high, geometry_name().low});
     }
     if (has_effect(effects, Effect::kWaits)) {
       for (const uint32_t object : given) wait(memory_.object(object).storage);
@@ -1595,7 +1516,7 @@ class Execution {
     const Hash128 pending = memory_.seen_all_of(storage);
     item.is_pending = false;
     if (item.is_transfer) return;
-    rewrites_.end_filling(storage, pending, make_key(KeyKind::kReady, {pending.high, pending.low}), out_.waits);
+    rewrites_.end_filling(storage, pending, make_key(KeyKind::kReady, pending), out_.waits);
   }
 
   // Returns the name of `group_`, which call_key() set; zero if the group is not known.
@@ -1616,19 +1537,14 @@ class Execution {
     for (const uint32_t storage : filled_) rewrites_.forget(storage);
     const bool is_named = rewrites_.has_claims() && rewrites_.issue({node, given, made}, name, ranks_key(node), world_);
     const bool is_first = !is_named && issued_.insert(key).second;
-    if (is_first) {
-      if (name == Hash128()) {
-        // It may be any group, so the calls issued before and after it on each group count.
-        for (const auto& [other, calls] : collectives_) {
-          if (calls.empty()) continue;
-          any_group_ =
-              make_key(KeyKind::kIssue, {any_group_.high, any_group_.low, calls.back().high, calls.back().low});
-        }
+    if (is_first && name == Hash128()) {
+      // It may be any group, so the calls issued before and after it on each group count.
+      for (const auto& [other, calls] : collectives_) {
+        any_group_ = make_key(KeyKind::kIssue, any_group_, calls.back());
       }
     }
     if (!is_named) {
-      const Hash128 issue =
-          make_key(KeyKind::kIssue, {key.high, key.low, any_group_.high, any_group_.low, world_.high, world_.low});
+      const Hash128 issue = make_key(KeyKind::kIssue, key, any_group_, world_);
       if (is_first) collectives_[name].push_back(issue);
       issued_all_[name].push_back(issue);
       if (is_message(graph_, node)) message_calls_[name].push_back(issue);
@@ -1687,7 +1603,7 @@ class Execution {
         const uint32_t storage = memory_.object(cell.first).storage;
         Hash128 content = &out == &out_.outputs ? memory_.data_key(cell.first) : memory_.seen_all_of(storage);
         if (const Hash128 real = memory_.holder_key(storage); real != Hash128()) {
-          content = make_key(KeyKind::kData, {content.high, content.low, real.high, real.low});
+          content = make_key(KeyKind::kData, content, real);
         }
         out.push_back({node, std::move(label), content, memory_.geometry_key(cell.first), number_storage(storage),
                        number_object(cell.first), find_twin(cell.first), find_sharing(storage),
@@ -1732,14 +1648,12 @@ class Execution {
       order.emplace_back(input_names_ == nullptr ? graph_[inputs_[i]].name : (*input_names_)[i], inputs_[i]);
     }
     if (input_names_ != nullptr) {
-      std::sort(order.begin(), order.end(),
-                [this](const auto& a, const auto& b) { return module_.text(a.first) < module_.text(b.first); });
+      std::ranges::sort(order,
+                        [this](const auto& a, const auto& b) { return module_.text(a.first) < module_.text(b.first); });
     }
     out_.inputs.reserve(order.size());
     for (const auto& [name, node] : order) {
-      std::string label = "input ";
-      label += module_.text(name);
-      add_end_values(*values_.find(node), node, std::move(label), out_.inputs);
+      add_end_values(*values_.find(node), node, "input " + std::string(module_.text(name)), out_.inputs);
     }
   }
 
@@ -1754,31 +1668,25 @@ class Execution {
     // Attributes come last. They get no new numbers, because an attribute without readers may have
     // been removed.
     numbers_all_ = false;
-    std::sort(attribute_order_.begin(), attribute_order_.end(),
-              [this](const auto& a, const auto& b) { return module_.text(a.first) < module_.text(b.first); });
+    std::ranges::sort(attribute_order_,
+                      [this](const auto& a, const auto& b) { return module_.text(a.first) < module_.text(b.first); });
     out_.attributes.reserve(attribute_order_.size());
     for (const auto& [path, node] : attribute_order_) {
-      std::string label = "attribute ";
-      label += module_.text(path);
-      add_end_values(*values_.find(node), node, std::move(label), out_.attributes);
+      add_end_values(*values_.find(node), node, "attribute " + std::string(module_.text(path)), out_.attributes);
     }
-    const auto by_label = [](const EndValue& a, const EndValue& b) { return a.label < b.label; };
-    if (!std::is_sorted(out_.attributes.begin(), out_.attributes.end(), by_label)) {
-      std::sort(out_.attributes.begin(), out_.attributes.end(), by_label);
-    }
+    std::ranges::stable_sort(out_.attributes, {}, &EndValue::label);
     out_.refused = std::move(rewrites_.refused());
     out_.generator = generator_;
     out_.world = world_;
-    out_.mode = make_key(KeyKind::kMode, {mode_.high, mode_.low, is_differentiated_ ? gradient_mode_.high : 0,
-                                          is_differentiated_ ? gradient_mode_.low : 0});
+    out_.mode = make_key(KeyKind::kMode, mode_, is_differentiated_ ? gradient_mode_ : Hash128());
     for (auto& [group, calls] : collectives_) out_.collectives.emplace_back(group, std::move(calls));
     for (auto& [group, calls] : message_calls_) out_.messages.emplace_back(group, std::move(calls));
     for (auto& [group, calls] : issued_all_) out_.issued.emplace_back(group, std::move(calls));
     for (auto& [group, members] : rewrites_.counted()) {
-      std::sort(members.begin(), members.end());
+      std::ranges::sort(members);
       members.erase(std::unique(members.begin(), members.end()), members.end());
-      out_.issued.emplace_back(make_key(KeyKind::kMember, {group.high, group.low}), members);
-      out_.collectives.emplace_back(make_key(KeyKind::kMember, {group.high, group.low}), std::move(members));
+      out_.issued.emplace_back(make_key(KeyKind::kMember, group), members);
+      out_.collectives.emplace_back(make_key(KeyKind::kMember, group), std::move(members));
     }
     for (uint32_t i = 0; i < memory_.num_storages(); ++i) {
       const NamedStorage& storage = memory_.storage(i);
@@ -1787,9 +1695,9 @@ class Execution {
       }
       if (axioms_.is_open) axioms_.made.push_back(storage.made);
     }
-    std::sort(out_.changes.begin(), out_.changes.end());
+    std::ranges::sort(out_.changes);
     for (std::vector<Hash128>* set : {&out_.assertions, &out_.waits, &out_.pending}) {
-      std::sort(set->begin(), set->end());
+      std::ranges::sort(*set);
       set->erase(std::unique(set->begin(), set->end()), set->end());
     }
   }
@@ -1857,13 +1765,14 @@ class Execution {
 void add_end(Words& words, const std::vector<EndValue>& values) {
   words.push_back(values.size());
   for (const EndValue& value : values) {
-    add_key(words, value.content);
-    add_key(words, value.geometry);
-    words.push_back(value.storage);
-    words.push_back(value.object);
-    words.push_back(value.may_be);
-    words.push_back(value.may_share);
+    add_keys(words, value.content, value.geometry);
+    words.insert(words.end(), {value.storage, value.object, value.may_be, value.may_share});
   }
+}
+
+void add_list(Words& words, const std::vector<Hash128>& list) {
+  words.push_back(list.size());
+  for (const Hash128& key : list) add_key(words, key);
 }
 
 }  // namespace
@@ -1881,24 +1790,18 @@ Hash128 ExecutionEnd::key() const {
     changed.push_back(value);
   }
   add_end(words, changed);
-  for (const Hash128& key : {generator, world, mode}) add_key(words, key);
+  add_keys(words, generator, world, mode);
   for (const auto& [group, calls] : collectives) {
     add_key(words, group);
-    words.push_back(calls.size());
-    for (const Hash128& call : calls) add_key(words, call);
+    add_list(words, calls);
   }
-  words.push_back(draws.size());
-  for (const Hash128& draw : draws) add_key(words, draw);
+  add_list(words, draws);
   words.push_back(changes.size());
   for (const ChangeInPlace& change : changes) {
     add_key(words, change.call);
-    words.push_back(change.kept_by.size());
-    for (const Hash128& call : change.kept_by) add_key(words, call);
+    add_list(words, change.kept_by);
   }
-  for (const std::vector<Hash128>* set : {&assertions, &waits, &pending}) {
-    words.push_back(set->size());
-    for (const Hash128& key : *set) add_key(words, key);
-  }
+  for (const std::vector<Hash128>* set : {&assertions, &waits, &pending}) add_list(words, *set);
   return make_key(words);
 }
 

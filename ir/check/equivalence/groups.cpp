@@ -43,7 +43,7 @@ Hash128 VersionedGroups::changed_by_others(uint32_t member) {
   if (powers_.empty()) powers_.emplace_back(1);
   while (powers_.size() <= count) powers_.push_back(powers_.back() * next_change());
   const Hash128 since = (now.changes - found->known.changes * powers_[count]).key();
-  return make_key(KeyKind::kMayWrite, {since.high, since.low, count});
+  return make_key(KeyKind::kMayWrite, since, count);
 }
 
 uint32_t VersionedGroups::group_of(uint32_t member) {
@@ -70,9 +70,7 @@ void VersionedGroups::join(uint32_t a, uint32_t b) {
     // more changes than either.
     const Hash128 left = one.changes.key(), right = two.changes.key();
     const auto [first, second] = std::minmax(left, right);
-    groups_[top].version = {
-        SymInt::symbol(make_key(KeyKind::kMayWrite, {first.high, first.low, second.high, second.low})),
-        one.count + two.count};
+    groups_[top].version = {SymInt::symbol(make_key(KeyKind::kMayWrite, first, second)), one.count + two.count};
   }
   if (knows_a) find(a)->known = groups_[top].version;
   if (knows_b) find(b)->known = groups_[top].version;
@@ -81,8 +79,7 @@ void VersionedGroups::join(uint32_t a, uint32_t b) {
 void VersionedGroups::add_mark(Group& group, const Hash128& name) {
   if (name == Hash128() || name == group.marks) return;
   const auto [first, second] = std::minmax(group.marks, name);
-  group.marks =
-      first == Hash128() ? second : make_key(KeyKind::kData, {first.high, first.low, second.high, second.low});
+  group.marks = first == Hash128() ? second : make_key(KeyKind::kData, first, second);
 }
 
 void VersionedGroups::mark(uint32_t member, const Hash128& name) { add_mark(groups_[root(add(member).group)], name); }
@@ -96,8 +93,7 @@ void VersionedGroups::change(uint32_t member, const Hash128& by) {
   Member* found = find(member);
   if (found == nullptr) return;
   Version& version = groups_[root(found->group)].version;
-  version = {version.changes * next_change() + SymInt::symbol(make_key(KeyKind::kMayWrite, {by.high, by.low})),
-             version.count + 1};
+  version = {version.changes * next_change() + SymInt::symbol(make_key(KeyKind::kMayWrite, by)), version.count + 1};
   found->known = version;
 }
 

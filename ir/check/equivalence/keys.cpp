@@ -3,19 +3,17 @@
 namespace fxopt {
 namespace {
 
-void add_integer(std::vector<uint64_t>& words, const SymInt& integer) { add_key(words, integer.key()); }
-
 Hash128 geometry_key(const Geometry& geometry) {
   std::vector<uint64_t> words = {static_cast<uint64_t>(KeyKind::kGeometry), static_cast<uint64_t>(geometry.dtype),
                                  static_cast<uint64_t>(geometry.layout), geometry.conjugate ? 1U : 0U,
                                  geometry.negative ? 1U : 0U};
   add_key(words, geometry.rest);
   for (size_t i = 0; i < geometry.rank(); ++i) {
-    add_integer(words, geometry.sizes[i]);
     // No operator steps along a dimension of one element.
-    add_integer(words, geometry.sizes[i].is(1) || i >= geometry.strides.size() ? SymInt(0) : geometry.strides[i]);
+    const bool has_stride = !geometry.sizes[i].is(1) && i < geometry.strides.size();
+    add_keys(words, geometry.sizes[i].key(), has_stride ? geometry.strides[i].key() : SymInt(0).key());
   }
-  add_integer(words, geometry.offset);
+  add_key(words, geometry.offset.key());
   return make_key(words);
 }
 
@@ -32,25 +30,22 @@ Hash128 make_key(std::span<const uint64_t> words) { return hash_words(words); }
 
 void KeyWords::grow() { words_.resize(2 * size_); }
 
-GeometryId GeometryTable::add(const Geometry& geometry) {
-  const Hash128 key = geometry_key(geometry);
+GeometryId GeometryTable::add(const Hash128& key, const Geometry* known) {
   const auto [found, is_new] = index_.emplace(key, GeometryId(keys_.size()));
   if (is_new) {
     keys_.push_back(key);
-    known_.emplace_back(geometry);
+    known_.push_back(known == nullptr ? std::nullopt : std::optional(*known));
   }
   return found->second;
 }
 
+GeometryId GeometryTable::add(const Geometry& geometry) { return add(geometry_key(geometry), &geometry); }
+
 GeometryId GeometryTable::add_unknown(const Hash128& name) {
-  const Hash128 key = make_key(KeyKind::kUnknownGeometry, {name.high, name.low});
-  const auto [found, is_new] = index_.emplace(key, GeometryId(keys_.size()));
-  if (is_new) {
-    keys_.push_back(key);
-    known_.emplace_back();
-  }
-  const auto learned = learned_.find(found->second);
-  return learned == learned_.end() ? found->second : learned->second;
+  const Hash128 key = make_key(KeyKind::kUnknownGeometry, name);
+  const GeometryId id = add(key, nullptr);
+  const auto learned = learned_.find(id);
+  return learned == learned_.end() ? id : learned->second;
 }
 
 Hash128 ModuleKeys::text(StringId id) {
@@ -74,10 +69,9 @@ GeometryId ModuleKeys::look_up(const Tensor& tensor) {
   } else {
     // Sizes or strides are missing. The recorded rest distinguishes two tensors.
     std::vector<uint64_t> words = {static_cast<uint64_t>(tensor.dtype), static_cast<uint64_t>(tensor.layout)};
-    add_key(words, text(tensor.device));
-    add_key(words, text(tensor.subclass));
+    add_keys(words, text(tensor.device), text(tensor.subclass));
     if (tensor.sizes.is_valid()) {
-      for (const Dim& size : module_->dims(tensor.sizes)) add_integer(words, integers_.of(size));
+      for (const Dim& size : module_->dims(tensor.sizes)) add_key(words, integers_.of(size).key());
     }
     id = geometries_->add_unknown(make_key(words));
   }

@@ -1,10 +1,11 @@
 #pragma once
 
-#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "core/hash.h"
@@ -63,16 +64,30 @@ constexpr uint64_t key_tag(KeyKind kind, uint64_t detail = 0) { return static_ca
 
 // Returns the key of a sequence of words. O(words).
 Hash128 make_key(std::span<const uint64_t> words);
-template <size_t count>
-Hash128 make_key(KeyKind kind, const uint64_t (&words)[count]) {
-  uint64_t all[count + 1] = {static_cast<uint64_t>(kind)};
-  std::copy(words, words + count, all + 1);
-  return make_key(std::span<const uint64_t>(all));
+// Returns the key of a sequence of keys, integers and enumerators.
+template <class... Parts>
+Hash128 make_key(KeyKind kind, const Parts&... parts) {
+  std::array<uint64_t, (size_t{1} + ... + (std::is_same_v<Parts, Hash128> ? 2 : 1))> words = {key_tag(kind)};
+  size_t size = 1;
+  [[maybe_unused]] const auto add = [&](const auto& part) {
+    if constexpr (std::is_same_v<decltype(part), const Hash128&>) {
+      words[size++] = part.high;
+      words[size++] = part.low;
+    } else {
+      words[size++] = static_cast<uint64_t>(part);
+    }
+  };
+  (add(parts), ...);
+  return make_key(std::span<const uint64_t>(words));
 }
-inline Hash128 make_key(KeyKind kind) { return make_key(std::initializer_list<uint64_t>{static_cast<uint64_t>(kind)}); }
 inline void add_key(std::vector<uint64_t>& words, const Hash128& key) {
   words.push_back(key.high);
   words.push_back(key.low);
+}
+// Adds several keys.
+template <class... Keys>
+void add_keys(std::vector<uint64_t>& words, const Keys&... keys) {
+  (add_key(words, keys), ...);
 }
 
 // The words of a key. Words are added one by one, and this is as fast as filling an array.
@@ -87,6 +102,11 @@ class KeyWords {
     if (size_ + 2 > words_.size()) grow();
     words_[size_++] = key.high;
     words_[size_++] = key.low;
+  }
+  // Adds several words and keys.
+  template <class... Words>
+  [[gnu::always_inline]] void add_all(const Words&... words) {
+    (add(words), ...);
   }
   // Removes the words after the first `size`.
   void cut(size_t size) { size_ = size; }
@@ -123,6 +143,8 @@ class GeometryTable {
   }
 
  private:
+  GeometryId add(const Hash128& key, const Geometry* known);
+
   HashMap<Hash128, GeometryId, Hash128Hash> index_;
   HashMap<GeometryId, GeometryId> learned_;
   std::vector<Hash128> keys_;

@@ -6,9 +6,7 @@
 namespace fxopt {
 namespace {
 
-Hash128 write_key(const Hash128& call, uint64_t place) {
-  return make_key(KeyKind::kWrite, {call.high, call.low, place});
-}
+Hash128 write_key(const Hash128& call, uint64_t place) { return make_key(KeyKind::kWrite, call, place); }
 
 }  // namespace
 
@@ -28,7 +26,7 @@ Hash128 NamedMemory::with_state(uint32_t storage, const Hash128& content) {
   const bool is_pending = storages_[storage].is_pending;
   const Hash128 version = storage_groups_.changed_by_others(storage);
   if (version == Hash128() && !is_pending) return content;
-  return make_key(KeyKind::kData, {content.high, content.low, version.high, version.low, is_pending ? 1U : 0U});
+  return make_key(KeyKind::kData, content, version, is_pending);
 }
 
 Hash128 NamedMemory::data_key(uint32_t object) {
@@ -45,7 +43,7 @@ Hash128 NamedMemory::geometry_key(uint32_t object) {
   const Hash128 version = object_groups_.changed_by_others(object);
   const Hash128 lineage = lineages_[objects_[object].lineage];
   if (version == Hash128() && lineage == Hash128()) return key;
-  return make_key(KeyKind::kGeometry, {key.high, key.low, version.high, version.low, lineage.high, lineage.low});
+  return make_key(KeyKind::kGeometry, key, version, lineage);
 }
 
 std::optional<ByteRange> NamedMemory::byte_range(uint32_t object) {
@@ -65,8 +63,7 @@ std::optional<Hash128> NamedMemory::elements_key(uint32_t object, const Geometry
 Hash128 NamedMemory::elements_key(const Hash128& data, const Geometry& geometry) {
   const Hash128 count = geometry.num_elements().key();
   const Hash128 offset = geometry.offset.key();
-  return make_key(KeyKind::kElements, {data.high, data.low, static_cast<uint64_t>(geometry.dtype), count.high,
-                                       count.low, offset.high, offset.low});
+  return make_key(KeyKind::kElements, data, geometry.dtype, count, offset);
 }
 
 std::optional<Hash128> NamedMemory::exactly(uint32_t object) {
@@ -91,9 +88,7 @@ void NamedMemory::write_all(uint32_t storage, const Hash128& call, uint64_t plac
   const Hash128 content = write_key(call, place);
   race(storage, content);
   // The name of the call does not cover all pieces.
-  settle(storage, storages_[storage].pieces == 0
-                      ? content
-                      : make_key(KeyKind::kWrite, {content.high, content.low, old.high, old.low}));
+  settle(storage, storages_[storage].pieces == 0 ? content : make_key(KeyKind::kWrite, content, old));
   note_change(storage, storages_[storage].content);
 }
 
@@ -102,9 +97,7 @@ void NamedMemory::write_all(uint32_t storage, const Hash128& call, uint64_t plac
 void NamedMemory::note_change(uint32_t storage, const Hash128& content) {
   if (storage_groups_.group_of(storage) == 0) return;
   const NamedStorage& item = storages_[storage];
-  storage_groups_.change(
-      storage, make_key(KeyKind::kMayWrite, {content.high, content.low, item.made.high, item.made.low, item.number,
-                                             item.tie.high, item.tie.low}));
+  storage_groups_.change(storage, make_key(KeyKind::kMayWrite, content, item.made, item.number, item.tie));
 }
 
 void NamedMemory::put_piece(uint32_t storage, const ByteRange& reach, const Hash128& content) {
@@ -147,7 +140,7 @@ void NamedMemory::join_storages(uint32_t a, uint32_t b) {
   if (!std::exchange(older.is_numbered, true)) older.number = num_tied_[older.made]++;
   NamedStorage& newer = storages_[std::max(a, b)];
   if (newer.tie == Hash128()) {
-    newer.tie = make_key(KeyKind::kMayWrite, {older.made.high, older.made.low, older.number});
+    newer.tie = make_key(KeyKind::kMayWrite, older.made, older.number);
   }
   storage_groups_.join(a, b);
   for (const uint32_t each : {a, b}) {
@@ -162,7 +155,7 @@ Hash128 NamedMemory::holder_key(uint32_t storage) {
   const Hash128 marks = storage_groups_.marks(storage);
   if (!storages_[storage].is_renamed && marks == Hash128()) return Hash128();
   const Hash128 made = storages_[storage].made;
-  return make_key(KeyKind::kSide, {made.high, made.low, marks.high, marks.low});
+  return make_key(KeyKind::kSide, made, marks);
 }
 
 bool NamedMemory::may_share(uint32_t a, uint32_t b) {
@@ -192,7 +185,7 @@ void NamedMemory::race_with_readers(uint32_t real, const Hash128& write) {
       continue;
     }
     const Hash128 old = all_of(reader.filled);
-    settle(reader.filled, make_key(KeyKind::kPending, {old.high, old.low, write.high, write.low}));
+    settle(reader.filled, make_key(KeyKind::kPending, old, write));
     storage_groups_.change(reader.filled, storages_[reader.filled].content);
     link = &reader.next;
   }

@@ -10,12 +10,10 @@ Cell NamedValues::integer(const SymInt& integer) {
 }
 
 Cell NamedValues::list(std::span<const Cell> parts) {
-  const Cell made = {Cell::Kind::kContainer,
-                     false,
-                     false,
-                     static_cast<uint32_t>(cells_.size()),
-                     static_cast<uint32_t>(parts.size()),
-                     0};
+  Cell made;
+  made.kind = Cell::Kind::kContainer;
+  made.first = static_cast<uint32_t>(cells_.size());
+  made.count = static_cast<uint32_t>(parts.size());
   cells_.insert(cells_.end(), parts.begin(), parts.end());
   return made;
 }

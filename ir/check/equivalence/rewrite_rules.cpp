@@ -19,7 +19,7 @@ bool is_plain(const Geometry& geometry) {
 }  // namespace
 
 void NamedTotal::add(const Hash128& name) {
-  const Hash128 mixed = make_key(KeyKind::kSummed, {name.high, name.low});
+  const Hash128 mixed = make_key(KeyKind::kSummed, name);
   sum = {sum.high + mixed.high, sum.low + mixed.low};
   ++count;
 }
@@ -27,9 +27,7 @@ void NamedTotal::add(const NamedTotal& other) {
   sum = {sum.high + other.sum.high, sum.low + other.sum.low};
   count += other.count;
 }
-Hash128 NamedTotal::name(bool is_pending) const {
-  return make_key(KeyKind::kSummed, {is_pending ? uint64_t{1} : uint64_t{0}, sum.high, sum.low, count});
-}
+Hash128 NamedTotal::name(bool is_pending) const { return make_key(KeyKind::kSummed, is_pending, sum, count); }
 
 RewriteRules::RewriteRules(const Graph& graph, ModuleKeys& keys, CallRules& rules, GeometryTable& geometries,
                            NamedMemory& memory, NamedValues& values, bool is_differentiated,
@@ -247,10 +245,7 @@ std::string RewriteRules::issue_as_members(const Call& call, RewriteRule rule, c
     return "the collective does not return one tensor for each operand";
   }
   words_.clear();
-  words_.add(key_tag(KeyKind::kMember, static_cast<uint64_t>(kind)));
-  words_.add(group);
-  words_.add(ranks);
-  words_.add(world);
+  words_.add_all(key_tag(KeyKind::kMember, static_cast<uint64_t>(kind)), group, ranks, world);
   if (const Arg* reduce_op = reduce_op_of(call.node); reduce_op != nullptr)
     words_.add(keys_.text(reduce_op->as_string()));
   const size_t size = words_.size();
@@ -263,9 +258,7 @@ std::string RewriteRules::issue_as_members(const Call& call, RewriteRule rule, c
   for (size_t i = 0; i < made.size(); ++i) {
     for (SideBySide::Part& part : buckets[i].parts) {
       words_.cut(size);
-      words_.add(static_cast<uint64_t>(buckets[i].rows));
-      words_.add(part.name);
-      words_.add(static_cast<uint64_t>(part.width));
+      words_.add_all(static_cast<uint64_t>(buckets[i].rows), part.name, static_cast<uint64_t>(part.width));
       part.name = make_key(words_.all());
       members_[group].push_back(part.name);
     }
@@ -484,11 +477,8 @@ std::string RewriteRules::issue_as_gathers(const Call& call, const Hash128& worl
   if (!why.empty()) return why;
   const uint32_t storage = memory_.object(call.made[0]).storage;
   const Gathered& result = gathered_.find(storage)->second.levels.back();
-  words_.clear();
-  for (const int64_t rank : result.ranks) words_.add(static_cast<uint64_t>(rank));
-  const Hash128 ranks = make_key(words_.all());
-  const Hash128 name = make_key(KeyKind::kGathered, {ranks.high, ranks.low, world.high, world.low, result.elements.high,
-                                                     result.elements.low, static_cast<uint64_t>(result.count)});
+  const Hash128 ranks = make_key(std::vector<uint64_t>(result.ranks.begin(), result.ranks.end()));
+  const Hash128 name = make_key(KeyKind::kGathered, ranks, world, result.elements, result.count);
   memory_.set_names(storage, name, name);
   members_[ranks].push_back(name);
   return "";
@@ -501,7 +491,7 @@ bool RewriteRules::adds_two(const Call& call) {
     return false;
   }
   const Geometry* to = memory_.known_geometry(call.made[0]);
-  return to != nullptr && std::all_of(call.given.begin(), call.given.end(), [&](uint32_t object) {
+  return to != nullptr && std::ranges::all_of(call.given, [&](uint32_t object) {
            const Geometry* from = memory_.known_geometry(object);
            return from != nullptr && from->sizes == to->sizes && from->dtype == to->dtype;
          });
@@ -551,10 +541,7 @@ std::string RewriteRules::issue_as_sum(const Call& call, const Hash128& group, c
   const SymInt count = one->from->num_elements();
   if (!count.is_static()) return "the sizes of the operand are not known";
   words_.clear();
-  words_.add(key_tag(KeyKind::kSummed, static_cast<uint64_t>(kind)));
-  words_.add(group);
-  words_.add(ranks);
-  words_.add(world);
+  words_.add_all(key_tag(KeyKind::kSummed, static_cast<uint64_t>(kind)), group, ranks, world);
   for (const SymInt& size : one->to->sizes) words_.add(size.key());
   bool is_linear = false;
   if (const Arg* reduce_op = reduce_op_of(call.node); reduce_op != nullptr) {
@@ -720,7 +707,7 @@ std::string RewriteRules::name_by_copied_shard(const Call& call, uint32_t object
   }
   own.sizes = geometry->sizes;
   own.strides = row_major_strides(own.sizes);
-  stand_for(call.node, object, make_key(KeyKind::kElements, {data.high, data.low, 1}), geometries_.add(own));
+  stand_for(call.node, object, make_key(KeyKind::kElements, data, 1), geometries_.add(own));
   return "";
 }
 

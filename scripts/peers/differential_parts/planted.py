@@ -98,7 +98,7 @@ PLANTED: tuple[Planted, ...] = (
         ),
     ),
     _one("cse-reads-written", "cse: nothing writes the node's operands between the two", CSE, "return «storages_.input_bytes_change(kept, kept, node) || storages_.input_bytes_change(node, kept, node)»;", "false"),
-    _one("cse-copies-read", "cse: only a view reads no data; a call that may be a view can be a copy", STORAGES, "[&](BufferId id) { return «id.is_valid() && buffer(id).producer == node»; });", "false"),
+    _one("cse-copies-read", "cse: only a view reads no data; a call that may be a view can be a copy", STORAGES, "[&](BufferId id) { return «buffer(id).producer == node»; });", "false"),
     Planted(
         "cse-input-metadata",
         "cse: nothing changes sizes, strides or storage of the node's operands between the two",
