@@ -51,6 +51,7 @@
 #include "ir/step/replay.h"
 #include "ir/values/call_args.h"
 #include "ir/values/values.h"
+#include "passes/pass/nodes.h"
 #include "passes/pass/replacer.h"
 
 namespace fxopt {
@@ -121,21 +122,7 @@ bool hides_change(const Graph& graph, NodeId view) {
 class Planner {
  public:
   Planner(Facts& facts, const CanonicalizeOptions& options, PassResult& result)
-      : graph_(facts.graph()),
-        facts_(facts),
-        rules_(options.rules),
-        compat_(options.compat),
-        result_(result),
-        storages_(facts.storages()),
-        operands_(graph_, facts.effects()),
-        modes_(facts.modes()),
-        saves_(facts),
-        doubtful_(find_doubtful_layouts(graph_)),
-        outdated_(find_outdated(graph_, storages_)),
-        phases_(facts.phases()),
-        marks_(find_marks(graph_, phases_).is_saved),
-        stands_for_(graph_.num_ids()),
-        identities_(graph_.num_ids(), false) {
+      : facts_(facts), rules_(options.rules), compat_(options.compat), result_(result) {
     if (graph_.output().is_valid()) {
       graph_.for_each_input(graph_.output(), [this](NodeId node) {
         mark(node, returned_);
@@ -172,47 +159,41 @@ class Planner {
     if (!base.is_valid()) return;
     const bool is_direct = base == resolve(first_argument(graph_, view));
     if (!is_wanted(view, is_direct)) return;
-    if (reads_outdated(view)) {
-      result_.remark(
-          graph_, view, "changed-in-place",
-          "equal to '%" + text(base) + "' only because of a size or stride that was read after an in-place change");
+    if (const auto [code, why] = find_obstacle(view, base); !code.empty()) {
+      result_.remark(graph_, view, code, "equal to '%" + std::string(graph_.name_of(base)) + "'" + std::string(why));
       return;
+    }
+    join(view, base);
+    operands_.replace(view, base);
+    saves_.merge(view, base, MergedSaves::Tags::kDropped);
+    if (marks_[view]) marks_[base] = true;
+    stands_for_[view] = base;
+    identities_[view] = is_direct;
+    plan_.push_back({view, base, is_direct});
+  }
+
+  // The reason why the view stays, as a code and a text; empty if `base` may replace it.
+  std::pair<std::string_view, std::string_view> find_obstacle(NodeId view, NodeId base) {
+    if (reads_outdated(view)) {
+      return {"changed-in-place", " only because of a size or stride that was read after an in-place change"};
     }
     if ((doubtful_.get(base) || lacks_elements(base)) && relies_on_strides(view, base)) {
-      result_.remark(
-          graph_, view, "unsure-strides",
-          "equal to '%" + text(base) + "' by recorded strides, but an earlier operator does not guarantee them");
-      return;
+      return {"unsure-strides", " by recorded strides, but an earlier operator does not guarantee them"};
     }
-    if (is_held(graph_, view)) {
-      result_.remark(graph_, view, "ordered",
-                     "equal to '%" + text(base) + "', but a control dependency or event pins this view");
-    } else if (are_decided_apart(graph_, phases_, view, base) || passes_marked(view, base) ||
-               !saves_.are_kept(view, base, MergedSaves::Tags::kDropped)) {
-      result_.remark(graph_, view, "saved-view",
-                     "equal to '%" + text(base) + "', but only one of the two is to be saved");
-    } else if (storages_.metadata_changes_after(view) || storages_.metadata_changes_after(base)) {
-      result_.remark(graph_, view, "changed-in-place",
-                     "equal to '%" + text(base) + "' only until an in-place op changes sizes, strides or storage");
-    } else if (stops_gradients(view, base)) {
-      result_.remark(
-          graph_, view, "stops-gradients",
-          "equal to '%" + text(base) + "', but gradients would then flow, as autograd may run through this graph");
-    } else if (is_needed_by_caller(view, base)) {
-      result_.remark(graph_, view, "returned-alias",
-                     "equal to '%" + text(base) + "', but the caller gets both tensors");
-    } else if (operands_.has_both(view, base)) {
-      result_.remark(graph_, view, "given-both",
-                     "equal to '%" + text(base) + "', but an op that writes gets both tensors");
-    } else {
-      join(view, base);
-      operands_.replace(view, base);
-      saves_.merge(view, base, MergedSaves::Tags::kDropped);
-      if (marks_[view]) marks_[base] = true;
-      stands_for_[view] = base;
-      identities_[view] = is_direct;
-      plan_.push_back({view, base, is_direct});
+    if (is_held(graph_, view)) return {"ordered", ", but a control dependency or event pins this view"};
+    if (are_decided_apart(graph_, phases_, view, base) || passes_marked(view, base) ||
+        !saves_.are_kept(view, base, MergedSaves::Tags::kDropped)) {
+      return {"saved-view", ", but only one of the two is to be saved"};
     }
+    if (storages_.metadata_changes_after(view) || storages_.metadata_changes_after(base)) {
+      return {"changed-in-place", " only until an in-place op changes sizes, strides or storage"};
+    }
+    if (stops_gradients(view, base)) {
+      return {"stops-gradients", ", but gradients would then flow, as autograd may run through this graph"};
+    }
+    if (is_needed_by_caller(view, base)) return {"returned-alias", ", but the caller gets both tensors"};
+    if (operands_.has_both(view, base)) return {"given-both", ", but an op that writes gets both tensors"};
+    return {};
   }
 
   bool is_wanted(NodeId view, bool is_direct) const {
@@ -221,8 +202,6 @@ class Planner {
     if (contains(kAliases, name)) return contains(rules_, CanonicalizeRule::kAliases);
     return contains(rules_, name == kSlice ? CanonicalizeRule::kIdentitySlices : CanonicalizeRule::kIdentityViews);
   }
-
-  std::string text(NodeId node) const { return std::string(graph_.name_of(node)); }
 
   // The nearest node up the chain of views that equals `view`; invalid if none exists. The chain is
   // that of the input graph, so in t(t(t(x))) the last finds the first. Only identities are
@@ -242,9 +221,7 @@ class Planner {
   // Whether an argument of the view was read from a tensor after its sizes or strides changed.
   // Tracers record such numbers with their values before the change.
   bool reads_outdated(NodeId view) const {
-    bool reads = false;
-    graph_.for_each_input(view, [&](NodeId input) { reads = reads || outdated_.get(input); });
-    return reads;
+    return any_input(graph_, view, [this](NodeId input) { return outdated_.get(input); });
   }
 
   static IdMap<NodeId, bool> find_outdated(const Graph& graph, const StorageMap& storages) {
@@ -276,8 +253,8 @@ class Planner {
   bool lacks_elements(NodeId node) const {
     const Tensor* tensor = single_tensor(graph_, node);
     if (tensor == nullptr || !tensor->sizes.is_valid()) return false;
-    const std::vector<Dim>& sizes = graph_.module().dims(tensor->sizes);
-    return std::any_of(sizes.begin(), sizes.end(), [](const Dim& size) { return size.is_static() && size.value == 0; });
+    return std::ranges::any_of(graph_.module().dims(tensor->sizes),
+                               [](const Dim& size) { return size.is_static() && size.value == 0; });
   }
 
   // Whether the result of the view, or of one between it and the base, depends on the base's
@@ -355,8 +332,7 @@ class Planner {
     for (const ObjectId id : storages_.objects(node)) marks[tensor(id)] = true;
   }
   bool is_marked(NodeId node, const IdMap<ObjectId, bool>& marks) {
-    const std::span<const ObjectId> objects = storages_.objects(node);
-    return std::any_of(objects.begin(), objects.end(), [&](ObjectId id) { return marks.get(tensor(id)); });
+    return std::ranges::any_of(storages_.objects(node), [&](ObjectId id) { return marks.get(tensor(id)); });
   }
   void join(NodeId view, NodeId base) {
     const ObjectId one = tensor(storages_.objects(view)[0]), other = tensor(storages_.objects(base)[0]);
@@ -376,21 +352,23 @@ class Planner {
     return id;
   }
 
-  const Graph& graph_;
   Facts& facts_;
   const std::vector<CanonicalizeRule>& rules_;
   Compat compat_;
   PassResult& result_;
-  const StorageMap& storages_;
-  WrittenOperands operands_;
-  const ModeMap& modes_;
-  MergedSaves saves_;
-  const IdMap<NodeId, bool> doubtful_;  // tensors whose strides are not known
-  const IdMap<NodeId, bool> outdated_;  // numbers whose recorded values are unreliable
-  const PhaseMap& phases_;
-  IdMap<NodeId, bool> marks_;         // values to be saved, also by the mark of a removed view
-  IdMap<NodeId, NodeId> stands_for_;  // removed view -> a node that stays
-  IdMap<NodeId, bool> identities_;    // removed views equal to their own input
+  const Graph& graph_ = facts_.graph();
+  const StorageMap& storages_ = facts_.storages();
+  WrittenOperands operands_{graph_, facts_.effects()};
+  const ModeMap& modes_ = facts_.modes();
+  MergedSaves saves_{facts_};
+  const IdMap<NodeId, bool> doubtful_ = find_doubtful_layouts(graph_);  // tensors whose strides are not known
+  const IdMap<NodeId, bool> outdated_ =
+      find_outdated(graph_, storages_);  // numbers whose recorded values are unreliable
+  const PhaseMap& phases_ = facts_.phases();
+  // Values to be saved, also by the mark of a removed view.
+  IdMap<NodeId, bool> marks_ = find_marks(graph_, phases_).is_saved;
+  IdMap<NodeId, NodeId> stands_for_{graph_.num_ids()};       // removed view -> a node that stays
+  IdMap<NodeId, bool> identities_{graph_.num_ids(), false};  // removed views equal to their own input
   IdMap<ObjectId, ObjectId> joined_;  // class of a removed view -> a class closer to its final base
   IdMap<ObjectId, bool> returned_;    // tensors that the caller gets
   IdMap<ObjectId, bool> known_;       // those, and the inputs and attributes, which the caller has
@@ -405,15 +383,9 @@ struct Passed {
 
 // Erases views that lost their last user to a replacement, unless a control dependency names them.
 void erase_dead_views(Graph& graph, std::vector<Passed> pending, Replacer& replacer, PassResult& result) {
-  IdMap<NodeId, bool> named(graph.num_ids(), false);
-  for (const NodeId node : graph.nodes()) {
-    const NodeExtra* extra = graph.extra(node);
-    if (extra == nullptr) continue;
-    for (const ControlDep& dep : extra->control) named[dep.node] = true;
-  }
+  const IdMap<NodeId, bool> named = control_targets(graph);
   while (!pending.empty()) {
-    const auto [node, base] = pending.back();
-    pending.pop_back();
+    const auto [node, base] = take_last(pending);
     if (graph[node].erased || graph.has_users(node) || !is_view(graph, node)) continue;
     if (is_held(graph, node) || named.get(node)) continue;
     const bool has_heir = node != base && base.is_valid() && !graph[base].erased;
@@ -440,8 +412,7 @@ std::vector<Passed> views_of_inputs(const Graph& graph, const std::vector<Replac
 }
 
 bool is_read_by_backward(const Graph& graph, const PhaseMap& phases, NodeId node) {
-  const std::vector<NodeId> users = graph.users(node);
-  return std::any_of(users.begin(), users.end(), [&](NodeId user) { return phases.is_backward(user); });
+  return std::ranges::any_of(graph.users(node), [&](NodeId user) { return phases.is_backward(user); });
 }
 
 void name_reshapes(Graph& graph, PassResult& result) {

@@ -50,30 +50,14 @@ namespace fxopt {
 namespace {
 
 constexpr std::string_view kCse = "cse";
-struct Merge {
-  NodeId gone;
-  NodeId kept;
-};
+
+using Merge = std::pair<NodeId, NodeId>;  // the node that goes, and the node that stays
 
 class CsePlanner {
  public:
   CsePlanner(Facts& facts, const CseOptions& options, const IdMap<NodeId, uint32_t>* classes, const MayMerge& may_merge,
              PassResult& result)
-      : graph_(facts.graph()),
-        classes_(classes),
-        may_merge_(may_merge),
-        options_(options),
-        result_(result),
-        phases_(facts.phases()),
-        effects_(facts.effects()),
-        storages_(facts.storages()),
-        operands_(graph_, effects_),
-        modes_(facts.modes()),
-        saves_(facts),
-        reached_(facts.is_differentiated() ? reached_by_gradients(graph_, storages_) : IdMap<NodeId, bool>()),
-        stands_for_(graph_.num_ids()),
-        chain_(graph_.num_ids()),
-        returned_too_(storages_.num_buffers(), false) {}
+      : facts_(facts), options_(options), classes_(classes), may_merge_(may_merge), result_(result) {}
 
   std::vector<Merge> run() {
     table_.reserve(graph_.num_nodes());
@@ -196,17 +180,14 @@ class CsePlanner {
   }
 
   bool makes_written_storage(NodeId node) const {
-    const std::span<const BufferId> made = storages_.buffers(node);
-    return std::any_of(made.begin(), made.end(),
-                       [&](BufferId b) { return is_own(node, b) && storages_.is_written(b); });
+    return std::ranges::any_of(storages_.buffers(node),
+                               [&](BufferId b) { return is_own(node, b) && storages_.is_written(b); });
   }
 
   // Whether the two nodes take the same object from one place (a getitem of a tuple, an attribute).
   // That is one tensor, even if it changes.
   bool are_one_tensor(NodeId node, NodeId other) const {
-    const std::span<const ObjectId> one = storages_.objects(node);
-    const std::span<const ObjectId> two = storages_.objects(other);
-    return std::equal(one.begin(), one.end(), two.begin(), two.end());
+    return std::ranges::equal(storages_.objects(node), storages_.objects(other));
   }
 
   // True if the metadata of the result tensors of `node` changes later.
@@ -215,15 +196,13 @@ class CsePlanner {
   }
 
   bool makes_returned_storage(NodeId node) const {
-    const std::span<const BufferId> made = storages_.buffers(node);
-    return std::any_of(made.begin(), made.end(), [&](BufferId b) {
+    return std::ranges::any_of(storages_.buffers(node), [&](BufferId b) {
       return is_own(node, b) && (storages_.is_returned(b) || returned_too_.get(storages_.alias_class(b)));
     });
   }
 
   bool is_returned(NodeId node) const {
-    const std::span<const ObjectId> tensors = storages_.objects(node);
-    return std::any_of(tensors.begin(), tensors.end(), [this](ObjectId id) {
+    return std::ranges::any_of(storages_.objects(node), [this](ObjectId id) {
       return storages_.is_returned(id) || returned_objects_too_.get(storages_.object_class(id));
     });
   }
@@ -235,47 +214,49 @@ class CsePlanner {
 
   bool waits_for_more(NodeId node, NodeId kept) const {
     const NodeExtra* extra = graph_.extra(node);
-    if (extra == nullptr || extra->control.empty()) return false;
     const NodeExtra* other = graph_.extra(kept);
-    return std::any_of(extra->control.begin(), extra->control.end(), [other](const ControlDep& dep) {
-      return other == nullptr || std::find(other->control.begin(), other->control.end(), dep) == other->control.end();
-    });
+    return extra != nullptr && std::ranges::any_of(extra->control, [other](const ControlDep& dep) {
+             return other == nullptr || std::ranges::count(other->control, dep) == 0;
+           });
+  }
+
+  // The reason why the two nodes are not merged, as a code and a text; empty if they may be merged.
+  std::pair<std::string_view, std::string_view> find_obstacle(NodeId kept, NodeId node) {
+    if (effects_.has(node, Effect::kCollective) &&
+        (is_raced(graph_, storages_, node) || is_raced(graph_, storages_, kept))) {
+      return {"written", "an operand of one of the two nodes is written while that node runs"};
+    }
+    if (makes_written_storage(node)) return {"written", "its result is written in place"};
+    if (changes_in_place(node, kept)) {
+      return {"changed-in-place", "an in-place op changes its sizes, strides or storage"};
+    }
+    if (!same_metadata(graph_, graph_[kept].value, graph_[node].value)) {
+      return {"values-differ", "their recorded values differ"};
+    }
+    if (are_both_returned(kept, node)) return {"both-returned", "the caller gets both values"};
+    if (reached_.get(node) && !are_one_tensor(kept, node)) {
+      return {"differentiated",
+              "autograd may differentiate this graph and would then add the gradients of both nodes before the op, "
+              "which rounds differently. A recorded graph kind, such as forward, would rule this out"};
+    }
+    if (operands_.has_both(node, kept)) return {"given-both", "an op that writes gets both values"};
+    if (waits_for_more(node, kept)) return {"ordered", "the control dependencies differ"};
+    const bool saves_same = saves_.are_kept(node, kept, MergedSaves::Tags::kMerged);
+    if (!saves_same) return {"saves-differ", "after a merge, a second partition would save another value"};
+    return {};
   }
 
   void try_merge(NodeId kept, NodeId node) {
-    const std::string same = "equal to '%" + std::string(graph_.name_of(kept)) + "', but ";
-    if (effects_.has(node, Effect::kCollective) &&
-        (is_raced(graph_, storages_, node) || is_raced(graph_, storages_, kept))) {
-      result_.remark(graph_, node, "written",
-                     same + "an operand of one of the two nodes is written while that node runs");
-    } else if (makes_written_storage(node)) {
-      result_.remark(graph_, node, "written", same + "its result is written in place");
-    } else if (changes_in_place(node, kept)) {
-      result_.remark(graph_, node, "changed-in-place", same + "an in-place op changes its sizes, strides or storage");
-    } else if (!same_metadata(graph_, graph_[kept].value, graph_[node].value)) {
-      result_.remark(graph_, node, "values-differ", same + "their recorded values differ");
-    } else if (are_both_returned(kept, node)) {
-      result_.remark(graph_, node, "both-returned", same + "the caller gets both values");
-    } else if (reached_.get(node) && !are_one_tensor(kept, node)) {
-      result_.remark(
-          graph_, node, "differentiated",
-          same +
-              "autograd may differentiate this graph and would then add the gradients of both nodes before the op, "
-              "which rounds differently. A recorded graph kind, such as forward, would rule this out");
-    } else if (operands_.has_both(node, kept)) {
-      result_.remark(graph_, node, "given-both", same + "an op that writes gets both values");
-    } else if (waits_for_more(node, kept)) {
-      result_.remark(graph_, node, "ordered", same + "the control dependencies differ");
-    } else if (!saves_.are_kept(node, kept, MergedSaves::Tags::kMerged)) {
-      result_.remark(graph_, node, "saves-differ", same + "after a merge, a second partition would save another value");
-    } else {
-      stands_for_[node] = kept;
-      if (may_merge_ && !may_merge_(kept, node)) return;
-      mark_returned(kept, node);
-      saves_.merge(node, kept, MergedSaves::Tags::kMerged);
-      operands_.replace(node, kept);
-      plan_.push_back({node, kept});
+    if (const auto [code, why] = find_obstacle(kept, node); !code.empty()) {
+      const std::string same = "equal to '%" + std::string(graph_.name_of(kept)) + "', but ";
+      return result_.remark(graph_, node, code, same + std::string(why));
     }
+    stands_for_[node] = kept;
+    if (may_merge_ && !may_merge_(kept, node)) return;
+    mark_returned(kept, node);
+    saves_.merge(node, kept, MergedSaves::Tags::kMerged);
+    operands_.replace(node, kept);
+    plan_.emplace_back(node, kept);
   }
 
   // Records that `kept` replaces `node` from here on.
@@ -289,21 +270,24 @@ class CsePlanner {
     for (const ObjectId id : storages_.objects(kept)) returned_objects_too_[storages_.object_class(id)] = true;
   }
 
-  const Graph& graph_;
+  Facts& facts_;
+  const CseOptions& options_;
   const IdMap<NodeId, uint32_t>* classes_;  // in place of phases; null: none
   const MayMerge& may_merge_;
-  const CseOptions& options_;
   PassResult& result_;
-  const PhaseMap& phases_;
-  EffectMap& effects_;
-  const StorageMap& storages_;
-  WrittenOperands operands_;
-  const ModeMap& modes_;
-  MergedSaves saves_;
-  const IdMap<NodeId, bool> reached_;  // by gradients, if autograd may run through the graph
-  IdMap<NodeId, NodeId> stands_for_;
-  IdMap<NodeId, NodeId> chain_;         // within the table: node -> the previous node with its hash
-  IdMap<BufferId, bool> returned_too_;  // by alias class: replaces a returned one
+  const Graph& graph_ = facts_.graph();
+  const PhaseMap& phases_ = facts_.phases();
+  EffectMap& effects_ = facts_.effects();
+  const StorageMap& storages_ = facts_.storages();
+  WrittenOperands operands_{graph_, effects_};
+  const ModeMap& modes_ = facts_.modes();
+  MergedSaves saves_{facts_};
+  // By gradients, if autograd may run through the graph.
+  const IdMap<NodeId, bool> reached_ =
+      facts_.is_differentiated() ? reached_by_gradients(graph_, storages_) : IdMap<NodeId, bool>();
+  IdMap<NodeId, NodeId> stands_for_{graph_.num_ids()};
+  IdMap<NodeId, NodeId> chain_{graph_.num_ids()};  // within the table: node -> the previous node with its hash
+  IdMap<BufferId, bool> returned_too_{storages_.num_buffers(), false};  // by alias class: replaces a returned one
   IdMap<ObjectId, bool> returned_objects_too_;
   // 32 bits keep the table small and thus fast. computes_same() separates equal hashes in a chain.
   HashMap<uint32_t, NodeId> table_;  // hash -> last node of its chain

@@ -42,13 +42,7 @@ constexpr std::string_view kDce = "dce";
 class Liveness {
  public:
   Liveness(Facts& facts, const DceOptions& options, PassResult& result)
-      : graph_(facts.graph()),
-        options_(options),
-        result_(result),
-        effects_(facts.effects()),
-        live_(graph_.num_ids(), false),
-        live_symbols_(graph_.module().strings.size(), false),
-        seen_exprs_(graph_.module().exprs.size(), false) {
+      : graph_(facts.graph()), options_(options), result_(result), effects_(facts.effects()) {
     for (const Symbol& symbol : graph_.module().symbols) {
       if (symbol.kind != SymbolKind::kUnbacked || symbol.graph != graph_.name()) continue;
       const NodeId source = graph_.find(symbol.node);
@@ -107,25 +101,19 @@ class Liveness {
   NodeId start_of(NodeId given) const {
     const bool is_part = graph_[given].is_call() && graph_.op(given).view == ViewKind::kProjection;
     const NodeId start = is_part ? first_argument(graph_, given) : given;
-    const bool is_start = start.is_valid() && graph_[start].is_call() && effects_.has(start, Effect::kCollective);
-    return is_start ? start : NodeId();
+    return start.is_valid() && graph_[start].is_call() && effects_.has(start, Effect::kCollective) ? start : NodeId();
   }
 
   // Only such nodes require the analysis of memory reads.
   bool any_fills_memory() {
-    for (const NodeId node : graph_.nodes()) {
-      if (effects_.has(node, Effect::kMutates | Effect::kUnknownWrites | Effect::kWaits | Effect::kCollective)) {
-        return true;
-      }
-    }
-    return false;
+    constexpr Effect kFills = Effect::kMutates | Effect::kUnknownWrites | Effect::kWaits | Effect::kCollective;
+    return std::ranges::any_of(graph_.nodes(), [this](NodeId node) { return effects_.has(node, kFills); });
   }
 
   bool is_root(NodeId node) {
     const NodeKind kind = graph_[node].kind;
     if (kind == NodeKind::kPlaceholder || kind == NodeKind::kOutput) return true;
-    if (has_events(graph_, node)) return true;
-    if (defines_live_symbol(node)) return true;
+    if (has_events(graph_, node) || defines_live_symbol(node)) return true;
     const Effect effects = effects_.of(node);
     if (has_effect(effects, Effect::kOpaque | Effect::kBarrier)) return true;
     if (has_effect(effects, Effect::kAsserts) && options_.assertions == DeadPolicy::kKeep) return true;
@@ -137,7 +125,7 @@ class Liveness {
     if (options_.compat == Compat::kTorch) return true;
     const std::span<const BufferId> writes = storages_->writes(node);
     if (writes.empty()) return true;  // it writes, but the written memory is not known
-    return std::any_of(writes.begin(), writes.end(), [this](BufferId buffer) { return is_seen(buffer); });
+    return std::ranges::any_of(writes, [this](BufferId buffer) { return is_seen(buffer); });
   }
 
   bool is_kept_random(NodeId node, Effect effects) {
@@ -178,8 +166,7 @@ class Liveness {
   // A wait also counts as a write of the collective's buffers: their data may be read only through
   // them.
   bool fills_something_read(NodeId node) const {
-    const std::span<const BufferId> reads = storages_->reads(node);
-    return std::any_of(reads.begin(), reads.end(), [this](BufferId buffer) { return is_seen(buffer); });
+    return std::ranges::any_of(storages_->reads(node), [this](BufferId buffer) { return is_seen(buffer); });
   }
 
   bool is_seen(BufferId buffer) const {
@@ -262,11 +249,11 @@ class Liveness {
   PassResult& result_;
   EffectMap& effects_;
   const StorageMap* storages_ = nullptr;  // null unless any_fills_memory()
-  IdMap<NodeId, bool> live_;
+  IdMap<NodeId, bool> live_{graph_.num_ids(), false};
   IdMap<BufferId, bool> read_later_;                  // by alias class: a later live node reads it
   std::vector<std::pair<NodeId, StringId>> defined_;  // unbacked symbols and their definitions, sorted
-  IdMap<StringId, bool> live_symbols_;
-  IdMap<ExprId, bool> seen_exprs_;
+  IdMap<StringId, bool> live_symbols_{graph_.module().strings.size(), false};
+  IdMap<ExprId, bool> seen_exprs_{graph_.module().exprs.size(), false};
 };
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "ir/step/repeat.h"
 #include "ir/step/unshard.h"
 #include "ir/values/values.h"
+#include "passes/pass/nodes.h"
 #include "passes/pass/replacer.h"
 
 namespace fxopt {
@@ -63,8 +64,7 @@ std::vector<NodeId> gathered_by(const Graph& graph, const UnshardMap& unshards, 
   std::set<NodeId> seen;
   std::vector<NodeId> stack = {gather};
   while (!stack.empty()) {
-    const NodeId node = stack.back();
-    stack.pop_back();
+    const NodeId node = take_last(stack);
     if (!graph[node].is_call()) {
       parameters.push_back(node);
       continue;
@@ -107,8 +107,8 @@ struct ApartFacts {
   }
 
   bool is_returned(NodeId node) const {
-    const std::span<const BufferId> made = storages.buffers(node);
-    return std::any_of(made.begin(), made.end(), [this](BufferId id) { return id.is_valid() && returned.get(id); });
+    return std::ranges::any_of(storages.buffers(node),
+                               [this](BufferId id) { return id.is_valid() && returned.get(id); });
   }
 };
 
@@ -137,13 +137,7 @@ std::string reason_apart(const Graph& graph, const ApartFacts& facts, NodeId fir
 // saved for backward.
 class ApartFinder {
  public:
-  ApartFinder(const Graph& graph, Facts& facts, PassResult& result)
-      : graph_(graph),
-        phases_(facts.phases()),
-        unshards_(unshards_of(graph, facts, GatheredInputs::kParameters)),
-        is_saved_(saved_gathers(graph, phases_, unshards_)),
-        apart_(graph, facts),
-        result_(result) {}
+  ApartFinder(const Graph& graph, Facts& facts, PassResult& result) : graph_(graph), facts_(facts), result_(result) {}
 
   void run() {
     for (const NodeId node : graph_.nodes()) {
@@ -193,11 +187,12 @@ class ApartFinder {
   }
 
   const Graph& graph_;
-  const PhaseMap& phases_;
-  UnshardMap unshards_;
-  IdMap<NodeId, bool> is_saved_;
-  ApartFacts apart_;
+  Facts& facts_;
   PassResult& result_;
+  const PhaseMap& phases_ = facts_.phases();
+  UnshardMap unshards_ = unshards_of(graph_, facts_, GatheredInputs::kParameters);
+  IdMap<NodeId, bool> is_saved_ = saved_gathers(graph_, phases_, unshards_);
+  ApartFacts apart_{graph_, facts_};
   std::array<std::map<NodeId, First>, 2> first_;  // by half and parameter
   std::map<std::string, int64_t> reasons_;
   NodeId repeated_;

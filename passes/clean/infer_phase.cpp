@@ -6,6 +6,7 @@
 
 #include "ir/graph/module.h"
 #include "ir/step/phases.h"
+#include "passes/pass/refusal.h"
 
 namespace fxopt {
 namespace {
@@ -29,17 +30,13 @@ NodeId seed_of(const Graph& graph, const PhaseMap& phases, NodeId node) {
 Error conflict_error(const Graph& graph, const PhaseMap& phases) {
   const NodeId node = phases.conflicts.front();
   const NodeId seed = seed_of(graph, phases, node);
-  Error error;
-  error.code = ErrorCode::kPhaseConflict;
-  error.message = "'%" + std::string(graph.name_of(node)) + "' is marked " + std::string(name_of(graph[node].phase)) +
-                  " but depends on " +
-                  (seed.is_valid() ? "tangent '%" + std::string(graph.name_of(seed)) + "'" : "a tangent by a storage");
-  if (phases.conflicts.size() > 1) error.message += ", as do " + std::to_string(phases.conflicts.size() - 1) + " more";
-  error.hint = "remove the mark. If the placeholder is not a tangent, remove its role instead";
-  error.where.graph = graph.module().text(graph.name());
-  error.where.node = graph.name_of(node);
-  error.where.module_path = graph.module().text(graph[node].module_path);
-  return error;
+  std::string message = quoted(graph, node) + " is marked " + std::string(name_of(graph[node].phase)) +
+                        " but depends on " +
+                        (seed.is_valid() ? "tangent " + quoted(graph, seed) : "a tangent by a storage");
+  if (phases.conflicts.size() > 1) message += ", as do " + std::to_string(phases.conflicts.size() - 1) + " more";
+  return refused(graph, node, std::move(message),
+                 "remove the mark. If the placeholder is not a tangent, remove its role instead",
+                 ErrorCode::kPhaseConflict);
 }
 
 }  // namespace

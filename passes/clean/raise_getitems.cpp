@@ -24,40 +24,21 @@
 namespace fxopt {
 namespace {
 
-class Finder {
- public:
-  Finder(Facts& facts, PassResult& result) : graph_(facts.graph()), facts_(facts), result_(result) {}
-
-  // Getitems that may move, in schedule order.
-  std::vector<NodeId> run() {
-    std::vector<NodeId> getitems;
-    for (const NodeId node : graph_.nodes()) {
-      const NodeId whole = whole_of(graph_, node);
-      if (whole.is_valid() && is_free(node, whole)) getitems.push_back(node);
+// Whether the getitem of `parent` may move.
+bool is_free(Facts& facts, NodeId node, NodeId parent, PassResult& result) {
+  const Graph& graph = facts.graph();
+  if (is_held(graph, node) || graph.inputs(node).size() != 1) {
+    if (graph.prev(node) != parent) {
+      result.remark(graph, node, "held",
+                    "a control dependency, an event or a computed index holds this getitem in place");
     }
-    return getitems;
-  }
-
- private:
-  bool is_free(NodeId node, NodeId parent) {
-    if (is_held(graph_, node) || graph_.inputs(node).size() != 1) {
-      if (graph_.prev(node) != parent) {
-        result_.remark(graph_, node, "held",
-                       "a control dependency, an event or a computed index holds this getitem in place");
-      }
-      return false;
-    }
-    if (graph_.value(parent).kind != ValueKind::kAbsent) return true;
-    if (!facts_.storages().input_metadata_changes(node, parent, node)) return true;
-    result_.remark(graph_, node, "changed-in-place",
-                   "the sizes or strides of its input change before this getitem runs");
     return false;
   }
-
-  const Graph& graph_;
-  Facts& facts_;
-  PassResult& result_;
-};
+  if (graph.value(parent).kind != ValueKind::kAbsent) return true;
+  if (!facts.storages().input_metadata_changes(node, parent, node)) return true;
+  result.remark(graph, node, "changed-in-place", "the sizes or strides of its input change before this getitem runs");
+  return false;
+}
 
 // The node after which its getitems are placed: itself, or the last placeholder if that comes
 // later.
@@ -83,7 +64,12 @@ class Parents {
 
 Result<PassResult> raise_getitems(Graph& graph, const RaiseGetitemsOptions&, PassContext& context) {
   PassResult result;
-  const std::vector<NodeId> getitems = Finder(context.facts.of(graph), result).run();
+  Facts& facts = context.facts.of(graph);
+  std::vector<NodeId> getitems;
+  for (const NodeId node : graph.nodes()) {
+    const NodeId whole = whole_of(graph, node);
+    if (whole.is_valid() && is_free(facts, node, whole, result)) getitems.push_back(node);
+  }
   const Parents parents(graph);
   IdMap<NodeId, NodeId> last_child(graph.num_ids());
   for (const NodeId node : getitems) {

@@ -19,6 +19,7 @@
 #include "ir/values/call_args.h"
 #include "ir/values/values.h"
 #include "passes/collective/obstacle.h"
+#include "passes/pass/nodes.h"
 #include "passes/pass/provenance.h"
 #include "passes/pass/replacer.h"
 
@@ -37,8 +38,7 @@ struct RoundTrip {
 
 class Finder {
  public:
-  Finder(const Graph& graph, Facts& facts, PassResult& result)
-      : graph_(graph), facts_(facts), integers_(graph.module()), is_awaited_(control_targets(graph)), result_(result) {}
+  Finder(const Graph& graph, Facts& facts, PassResult& result) : graph_(graph), facts_(facts), result_(result) {}
 
   std::vector<RoundTrip> run(const std::vector<Collective>& collectives) {
     for (const Collective& one : collectives) {
@@ -65,8 +65,7 @@ class Finder {
     std::optional<Geometry> given = geometry_of(graph_.module(), integers_, *one.input);
     std::optional<Geometry> made = geometry_of(graph_.module(), integers_, *one.output);
     if (!given.has_value() || !made.has_value() || !is_row_major(*given) || !is_row_major(*made)) return;
-    const int64_t ranks = static_cast<int64_t>(one.listed->ranks.size());
-    if (!(made->num_elements() == given->num_elements() * SymInt(ranks)) || ranks < 2) return;
+    if (!(made->num_elements() == given->num_elements() * SymInt(one.ranks)) || one.ranks < 2) return;
     if (!given->num_elements().is_static() || given->dtype != made->dtype) return;
     if (!own_place(graph_.module(), one.listed->ranks).has_value()) {
       is_rank_known_ = false;
@@ -78,8 +77,7 @@ class Finder {
     joined_.clear();
     for (const NodeId wait : one.waits) follow(wait, *made);
     std::vector<NodeId> joined = std::move(joined_);
-    std::sort(joined.begin(), joined.end(),
-              [this](NodeId a, NodeId b) { return graph_.position(a) < graph_.position(b); });
+    std::ranges::sort(joined, {}, [this](NodeId node) { return graph_.position(node); });
     joined.erase(std::unique(joined.begin(), joined.end()), joined.end());
     for (const NodeId node : joined) follow_joined(node);
   }
@@ -115,9 +113,12 @@ class Finder {
     slice_.reset();
   }
   bool is_part(const Geometry& shown, int64_t place) const {
-    const int64_t count = given_.num_elements().value();
+    return is_shard(shown) && shown.offset.is(place * given_.num_elements().value());
+  }
+  // Whether it shows as many elements as a shard has, in row-major order.
+  bool is_shard(const Geometry& shown) const {
     return shown.dtype == given_.dtype && !shown.conjugate && !shown.negative && is_row_major(shown) &&
-           shown.num_elements().is(count) && shown.offset.is(place * count);
+           shown.num_elements().is(given_.num_elements().value());
   }
 
   // Follows views and their elements to the first node on each path that is the rank's own shard.
@@ -130,8 +131,7 @@ class Finder {
     std::set<NodeId> met;
     std::vector<std::pair<NodeId, Geometry>> own;
     while (!open.empty()) {
-      const Step step = std::move(open.back());
-      open.pop_back();
+      const Step step = take_last(open);
       for (const NodeId user : graph_.users(step.node)) {
         if (!slice_.has_value() && is_cat(user)) joined_.push_back(user);
         std::optional<std::vector<Geometry>> seen = shown_by(user, step.node, step.shown);
@@ -154,13 +154,10 @@ class Finder {
   // Whether the only users are cats that also take other views of the gather. Replacing the slice
   // by the own shard gains nothing then.
   bool is_among_shards(NodeId node) const {
-    const std::vector<NodeId> users = graph_.users(node);
-    return !users.empty() && std::all_of(users.begin(), users.end(), [&](NodeId user) {
-      bool has_other = false;
-      graph_.for_each_input(user,
-                            [&](NodeId input) { has_other = has_other || (input != node && seen_.contains(input)); });
-      return is_cat(user) && has_other;
-    });
+    return graph_.has_users(node) && std::ranges::all_of(graph_.users(node), [&](NodeId user) {
+             return is_cat(user) &&
+                    any_input(graph_, user, [&](NodeId input) { return input != node && seen_.contains(input); });
+           });
   }
 
   bool is_cat(NodeId node) const { return graph_[node].is_call() && graph_.op(node).name == "aten.cat.default"; }
@@ -210,9 +207,8 @@ class Finder {
   }
 
   bool is_own(const Geometry& shown) const {
-    const int64_t count = given_.num_elements().value();
-    return shown.dtype == given_.dtype && !shown.conjugate && !shown.negative && is_row_major(shown) &&
-           shown.num_elements().is(count) && is_own_place(graph_.module(), gather_->listed->ranks, shown.offset, count);
+    return is_shard(shown) &&
+           is_own_place(graph_.module(), gather_->listed->ranks, shown.offset, given_.num_elements().value());
   }
 
   // The same for shards concatenated along another dimension.
@@ -279,12 +275,12 @@ class Finder {
     std::vector<NodeId> open = {cut};
     std::set<NodeId> met;
     while (!open.empty()) {
-      const NodeId node = open.back();
-      open.pop_back();
+      const NodeId node = take_last(open);
       for (const NodeId user : graph_.users(node)) {
         if (graph_[user].kind == NodeKind::kOutput) return {"returned", "the graph returns the slice"};
-        if (stream_of(graph_, user) != stream_of(graph_, source))
+        if (stream_of(graph_, user) != stream_of(graph_, source)) {
           return {"streams", "the slice is read on another stream"};
+        }
         // A collective reads its inputs until its wait.
         for (const NodeId end : graph_[user].is_call() && graph_.op(user).has(Effect::kCollective)
                                     ? graph_.users(user)
@@ -327,8 +323,7 @@ class Finder {
     std::vector<NodeId> open = {cut};
     std::set<NodeId> met;
     while (!open.empty()) {
-      const NodeId node = open.back();
-      open.pop_back();
+      const NodeId node = take_last(open);
       if (node != cut && is_marked_saved(graph_, node)) return node;
       graph_.for_each_input(node, [&](NodeId input) {
         if (graph_.position(input) >= graph_.position(gather_->start) && met.insert(input).second)
@@ -358,19 +353,18 @@ class Finder {
   }
   bool shares_memory(NodeId a, NodeId b) const {
     const StorageMap& storages = facts_.storages();
-    for (const BufferId x : storages.buffers(a)) {
-      for (const BufferId y : storages.buffers(b)) {
-        if (x.is_valid() && y.is_valid() && storages.alias_class(x) == storages.alias_class(y)) return true;
-      }
-    }
-    return false;
+    return std::ranges::any_of(storages.buffers(a), [&](BufferId x) {
+      return x.is_valid() && std::ranges::any_of(storages.buffers(b), [&](BufferId y) {
+               return y.is_valid() && storages.alias_class(x) == storages.alias_class(y);
+             });
+    });
   }
 
   const Graph& graph_;
   Facts& facts_;
-  SymInts integers_;
-  IdMap<NodeId, bool> is_awaited_;  // by a control dependency
   PassResult& result_;
+  SymInts integers_{graph_.module()};
+  IdMap<NodeId, bool> is_awaited_ = control_targets(graph_);  // by a control dependency
   const Collective* gather_ = nullptr;
   Geometry given_;
   std::map<NodeId, Geometry> seen_;  // views of the gather
@@ -393,8 +387,7 @@ class Finder {
 // Erases the nodes between gathers and cuts that have no users left, and the gathers if allowed.
 class Dropper {
  public:
-  Dropper(Graph& graph, Replacer& replacer, PassResult& result)
-      : graph_(graph), replacer_(replacer), result_(result), is_awaited_(control_targets(graph)) {}
+  Dropper(Graph& graph, Replacer& replacer, PassResult& result) : graph_(graph), replacer_(replacer), result_(result) {}
 
   // Adds the last node of a path, and whether its gather may be erased.
   void add(NodeId from, bool may_go) {
@@ -403,18 +396,17 @@ class Dropper {
   }
 
   // Returns the gathers without users that are kept.
-  std::vector<NodeId> run() {
-    std::vector<NodeId> stays;
+  std::set<NodeId> run() {
+    std::set<NodeId> stays;
     for (const auto& [from, may_go] : ends_) drop(from, may_go, stays);
     return stays;
   }
 
  private:
-  void drop(NodeId from, bool with_gathers, std::vector<NodeId>& stays) {
+  void drop(NodeId from, bool with_gathers, std::set<NodeId>& stays) {
     std::vector<NodeId> open = {from};
     while (!open.empty()) {
-      const NodeId node = open.back();
-      open.pop_back();
+      const NodeId node = take_last(open);
       if (graph_[node].erased || !graph_[node].is_call()) continue;
       drop_other_parts(node);
       if (graph_.has_users(node) || is_held(graph_, node)) continue;
@@ -425,7 +417,7 @@ class Dropper {
         const bool may_go = with_gathers && waited.is_valid() && !is_awaited_.get(start) && !is_awaited_.get(node) &&
                             (!graph_[start].is_call() || !is_held(graph_, start));
         if (!may_go) {
-          stays.push_back(start);
+          stays.insert(start);
           continue;
         }
       } else if (is_awaited_.get(node) || !graph_.op(node).is_pure()) {
@@ -454,19 +446,17 @@ class Dropper {
   Graph& graph_;
   Replacer& replacer_;
   PassResult& result_;
-  IdMap<NodeId, bool> is_awaited_;  // by a control dependency
+  IdMap<NodeId, bool> is_awaited_ = control_targets(graph_);  // by a control dependency
   std::map<NodeId, bool> ends_;
   std::set<NodeId> asked_;
 };
 
 // Remarks on the gathers that lost their last consumer and were kept.
-void remark_on_unread(const Graph& graph, const AliasRoundTripsOptions& options, std::vector<NodeId> gathers,
+void remark_on_unread(const Graph& graph, const AliasRoundTripsOptions& options, const std::set<NodeId>& gathers,
                       PassResult& result) {
   if (gathers.empty()) return;
-  std::sort(gathers.begin(), gathers.end());
-  gathers.erase(std::unique(gathers.begin(), gathers.end()), gathers.end());
   const size_t unread = gathers.size();
-  const NodeId first = gathers.front();
+  const NodeId first = *gathers.begin();
   result.remark(graph, first, "unread",
                 std::to_string(unread) +
                     (unread == 1 ? " gather without consumers is kept" : " gathers without consumers are kept") +
@@ -482,11 +472,7 @@ void remark_on_unread(const Graph& graph, const AliasRoundTripsOptions& options,
 Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions& options, PassContext& context) {
   PassResult result;
   Facts& facts = context.facts.of(graph);
-  if (facts.is_differentiated()) {
-    result.warn(graph, "may-differentiate",
-                "nothing is replaced: autograd may differentiate this graph, and it would then record each collective");
-    return result;
-  }
+  if (warn_if_differentiated(facts, "nothing is replaced", result)) return result;
   const std::vector<Collective> collectives =
       find_collectives(graph, symbol_values(graph.module(), context.measure.memory.symbols));
   const std::vector<RoundTrip> trips = Finder(graph, facts, result).run(collectives);

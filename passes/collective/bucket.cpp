@@ -18,6 +18,7 @@
 #include "ir/values/values.h"
 #include "passes/collective/bucket_plan.h"
 #include "passes/collective/peak_bound.h"
+#include "passes/pass/nodes.h"
 #include "passes/pass/provenance.h"
 #include "passes/pass/replacer.h"
 
@@ -46,10 +47,8 @@ class BucketWriter {
         storages_(facts.storages()),
         form_(form),
         result_(result),
-        replacer_(graph, facts.phases(), kBucket),
-        pass_(graph.module().intern(kBucket)) {
+        replacer_(graph, facts.phases(), kBucket) {
     find_escaping();
-    places_ = IdMap<NodeId, uint32_t>(graph.num_ids(), 0);
     for (size_t i = 0; i < order.size(); ++i) places_[order[i]] = static_cast<uint32_t>(i);
   }
 
@@ -59,9 +58,7 @@ class BucketWriter {
     made_.clear();
     for (const size_t member : bucket) members_.push_back(&plan.collectives[member]);
     if (plan.payload == BucketPayload::kParameters) {
-      std::stable_sort(members_.begin(), members_.end(), [](const Collective* a, const Collective* b) {
-        return a->parameter.value_or(UINT32_MAX) < b->parameter.value_or(UINT32_MAX);
-      });
+      std::ranges::stable_sort(members_, {}, [](const Collective* one) { return one->parameter.value_or(UINT32_MAX); });
     }
     ranks_ = members_[0]->ranks;
     before_ = first_of([](const Collective& one) { return one.start; });
@@ -70,7 +67,7 @@ class BucketWriter {
     } else {
       const NodeId start = issue(pack());
       before_ = first_of([](const Collective& one) { return one.waits.front(); });
-      unpack(wait_for(start));
+      unpack(wait_for(start, members_[0]->waits.front()));
     }
     result_.count("buckets");
     result_.count("bucketed", static_cast<int64_t>(members_.size()));
@@ -96,8 +93,8 @@ class BucketWriter {
   // A copy made for recompute has only the waits with users, but a coalesced call needs the waits
   // of all results.
   BucketForm form_of_bucket() {
-    const bool is_tagged = std::any_of(members_.begin(), members_.end(),
-                                       [this](const Collective* one) { return wants_copies(graph_, one->start); });
+    const bool is_tagged =
+        std::ranges::any_of(members_, [this](const Collective* one) { return wants_copies(graph_, one->start); });
     if (form_ != BucketForm::kCoalesced || !is_tagged) return form_;
     ++num_tagged_;
     return BucketForm::kFunctional;
@@ -273,20 +270,14 @@ class BucketWriter {
           const size_t mark = stack.mark();
           for (const NodeId node : given) stack.push(Arg::node(node));
           if (variant == "_coalesced") stack.close(ArgKind::kList, mark);
-          const std::vector<Arg> rest = arguments_after_the_first(old);
-          for (const Arg& arg : rest) stack.push(arg);
+          for (const Arg& arg : graph_.pool().args(graph_[old].args).subspan(1)) stack.push(arg);
         },
         kwargs);
     for (const Collective* one : members_) note(one->start, start);
     result_.claim(graph_, start, rule());
     return start;
   }
-  std::vector<Arg> arguments_after_the_first(NodeId node) const {
-    const std::span<const Arg> args = graph_.pool().args(graph_[node].args);
-    return std::vector<Arg>(args.begin() + 1, args.end());
-  }
 
-  NodeId wait_for(NodeId start) { return wait_for(start, members_[0]->waits.front()); }
   NodeId wait_for(NodeId start, NodeId like) {
     return call("_c10d_functional.wait_tensor.default", "wait_tensor", like, value(*single_tensor(graph_, start)),
                 [start](ArgStack& stack) { stack.push(Arg::node(start)); });
@@ -408,26 +399,22 @@ class BucketWriter {
 
   // Whether a user views it as wider elements, directly or through views.
   bool is_viewed_as_wider(const Collective& one) const {
-    const NodeId found =
-        find_reader(graph_, one.waits, [this](NodeId reader) { return needs_aligned_place(graph_, reader); });
-    return found.is_valid();
+    return find_reader(graph_, one.waits, [this](NodeId reader) { return needs_aligned_place(graph_, reader); })
+        .is_valid();
   }
 
   // Finds the buffers that the graph returns or that a call may write to.
   void find_escaping() {
-    escapes_ = IdMap<BufferId, bool>(storages_.num_buffers(), false);
     const auto note_all = [this](NodeId node) {
       for (const BufferId id : storages_.buffers(node)) {
         if (id.is_valid()) escapes_[id] = true;
       }
     };
     for (const NodeId node : graph_.nodes()) {
-      const bool is_output = graph_[node].kind == NodeKind::kOutput;
-      if (is_output || (graph_[node].runs() && !graph_.op(node).is_pure() &&
-                        (is_writing_call(graph_, node) ||
-                         (!graph_.op(node).has(Effect::kCollective) && !graph_.op(node).has(Effect::kWaits))))) {
-        graph_.for_each_input(node, note_all);
-      }
+      const bool may_write =
+          graph_[node].runs() && !graph_.op(node).is_pure() &&
+          (is_writing_call(graph_, node) || !graph_.op(node).has(Effect::kCollective | Effect::kWaits));
+      if (may_write || graph_[node].kind == NodeKind::kOutput) graph_.for_each_input(node, note_all);
     }
   }
 
@@ -442,43 +429,35 @@ class BucketWriter {
   const BucketForm form_;
   PassResult& result_;
   Replacer replacer_;
-  StringId pass_;
+  StringId pass_ = graph_.module().intern(kBucket);
   std::vector<const Collective*> members_;
   std::vector<NodeId> made_;
   int64_t ranks_ = 0;
   int64_t num_placeless_ = 0, num_tagged_ = 0;
   NodeId before_;
-  IdMap<BufferId, bool> escapes_;
-  IdMap<NodeId, uint32_t> places_;
+  IdMap<BufferId, bool> escapes_{storages_.num_buffers(), false};
+  IdMap<NodeId, uint32_t> places_{graph_.num_ids(), 0};
 };
 
 // One warning for all collectives that are not bucketed, and a remark on each.
 void report_unchanged(const Graph& graph, const BucketPlan& plan, PassResult& result) {
-  int64_t obstacles = 0;
-  const Collective* first = nullptr;
-  std::string why;
+  std::vector<size_t> left;
   for (size_t i = 0; i < plan.collectives.size(); ++i) {
     if (plan.obstacles[i].code.empty()) continue;
     result.remark(graph, plan.collectives[i].start, plan.obstacles[i].code, plan.obstacles[i].text);
-    if (obstacles++ == 0) {
-      first = &plan.collectives[i];
-      why = plan.obstacles[i].text;
-    }
+    left.push_back(i);
   }
-  if (first == nullptr) return;
+  if (left.empty()) return;
   result.remark(graph, "left-out",
-                std::to_string(obstacles) + " of " + std::to_string(plan.collectives.size()) +
-                    " collectives not bucketed, first %" + std::string(graph.name_of(first->start)) + ": " + why);
+                std::to_string(left.size()) + " of " + std::to_string(plan.collectives.size()) +
+                    " collectives not bucketed, first %" + std::string(graph.name_of(plan.collectives[left[0]].start)) +
+                    ": " + plan.obstacles[left[0]].text);
 }
 
 // Whether a bucket has a member with a recompute tag that is not carried out yet.
 bool has_tagged_member(const Graph& graph, const BucketPlan& plan) {
-  for (const std::vector<size_t>& bucket : plan.buckets) {
-    for (const size_t member : bucket) {
-      if (wants_copies(graph, plan.collectives[member].start)) return true;
-    }
-  }
-  return false;
+  const auto is_tagged = [&](size_t member) { return wants_copies(graph, plan.collectives[member].start); };
+  return std::ranges::any_of(plan.buckets, [&](const auto& bucket) { return std::ranges::any_of(bucket, is_tagged); });
 }
 
 // Puts the graph in the plan's order and writes the buckets, none of which may depend on another.
@@ -539,13 +518,9 @@ class PeakKeeper {
     growth_ = bound_.measure(graph, facts);
     std::vector<size_t> found;
     for (size_t i = 0; i < made.size() && !growth_.is_within(); ++i) {
-      bool is_there = false;
-      for (const NodeId node : made[i]) {
-        is_there = is_there || growth_.is_live(facts.storages(), node);
-        graph.for_each_input(node,
-                             [&](NodeId input) { is_there = is_there || growth_.is_live(facts.storages(), input); });
-      }
-      if (is_there) found.push_back(i);
+      const auto is_live = [&](NodeId node) { return growth_.is_live(facts.storages(), node); };
+      const auto is_there = [&](NodeId node) { return is_live(node) || any_input(graph, node, is_live); };
+      if (std::ranges::any_of(made[i], is_there)) found.push_back(i);
     }
     return found;
   }
@@ -576,21 +551,17 @@ class PeakKeeper {
 Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContext& context) {
   PassResult result;
   Facts& facts = context.facts.of(graph);
-  if (facts.is_differentiated()) {
-    result.warn(graph, "may-differentiate",
-                "nothing is merged: autograd may differentiate this graph, and it would then record each collective");
-    return result;
-  }
+  if (warn_if_differentiated(facts, "nothing is merged", result)) return result;
   result.remark_unmatched(graph, "modules", options.modules, [&graph](NodeId node, const std::string& name) {
     return graph[node].is_call() && graph.op(node).has(Effect::kCollective) &&
            module_of(graph, node, {name}).has_value();
   });
   BucketPlan plan = plan_buckets(graph, facts, options, symbol_values(graph.module(), context.measure.memory.symbols));
   if (options.compat == Compat::kTorch && order_for(graph, facts, plan).size() != graph.num_nodes()) {
-    Error error;
-    error.code = ErrorCode::kUnsupportedGraph;
-    error.message = "buckets formed by 'bucket' depend on each other";
-    error.hint = "leave out compat=torch, which ignores dependences between buckets";
+    Error error{ErrorCode::kUnsupportedGraph,
+                "buckets formed by 'bucket' depend on each other",
+                "leave out compat=torch, which ignores dependences between buckets",
+                {}};
     error.where.graph = graph.module().text(graph.name());
     return error;
   }

@@ -16,21 +16,15 @@
 #include "ir/step/marks.h"
 #include "ir/values/geometry.h"
 #include "ir/values/values.h"
+#include "passes/pass/nodes.h"
 
 namespace fxopt {
 namespace {
 
 int64_t cap_of(const BucketOptions& options, CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllGather:
-      return options.all_gather.value;
-    case CollectiveKind::kReduceScatter:
-      return options.reduce_scatter.value;
-    case CollectiveKind::kAllReduce:
-      return options.all_reduce.value;
-    default:
-      return 0;
-  }
+  if (kind == CollectiveKind::kAllGather) return options.all_gather.value;
+  if (kind == CollectiveKind::kReduceScatter) return options.reduce_scatter.value;
+  return kind == CollectiveKind::kAllReduce ? options.all_reduce.value : 0;
 }
 
 bool is_plain(const Graph& graph, NodeId start) {
@@ -94,9 +88,8 @@ class Filter {
     if (one.listed == nullptr) return {"unlisted-group", "its group is not in the table of process groups"};
     if (!one.bytes().has_value()) return {"unknown-sizes", "its sizes are not recorded"};
     for (const Tensor* tensor : {&*one.input, &*one.output}) {
-      for (const Dim& dim : graph_.module().dims(tensor->sizes)) {
-        if (!dim.is_static()) return {"symbolic-sizes", "its sizes depend on symbols"};
-      }
+      const bool is_known = std::ranges::all_of(graph_.module().dims(tensor->sizes), &Dim::is_static);
+      if (!is_known) return {"symbolic-sizes", "its sizes depend on symbols"};
     }
     if (*one.bytes() == 0) return {"empty", "it is empty"};
     if (!one.sizes_fit() && one.kind == CollectiveKind::kReduceScatter) {
@@ -117,7 +110,8 @@ class Filter {
                              !geometry->negative && geometry->layout == Layout::kStrided && geometry->rank() > 0 &&
                              !one.input->subclass.is_valid();
     if (!is_laid_out) return {"not-row-major", "its input is not a plain row-major tensor"};
-    if (const NodeId by = seen_by(one); by.is_valid()) {
+    const NodeId by = find_reader(graph_, one.waits, [this](NodeId reader) { return sees_storage(graph_, reader); });
+    if (by.is_valid()) {
       return {"storage",
               "%" + std::string(graph_.name_of(by)) + " may read the storage of the result beyond the elements"};
     }
@@ -125,11 +119,6 @@ class Filter {
   }
 
  private:
-  // A consumer, directly or through views, that may see more than the elements; invalid: none.
-  NodeId seen_by(const Collective& one) const {
-    return find_reader(graph_, one.waits, [this](NodeId reader) { return sees_storage(graph_, reader); });
-  }
-
   // For each kind, finds the group with most collectives for parameters and gradients. Ties: the
   // group that comes first.
   void find_primary(const std::vector<Collective>& collectives) {
@@ -160,18 +149,16 @@ class Filter {
     if (one.waits.empty()) return {"unwaited", "nothing waits for it"};
     if (is_held(graph_, one.start)) return {"held", "a control dependency or an event holds it"};
     for (UseId use = graph_.first_use(one.start); use.is_valid(); use = graph_.use(use).next) {
-      if (std::find(one.waits.begin(), one.waits.end(), graph_.use(use).user) == one.waits.end()) {
-        return {"read-early",
-                "%" + std::string(graph_.name_of(graph_.use(use).user)) + " reads the result before a wait"};
-      }
+      const NodeId user = graph_.use(use).user;
+      if (std::ranges::count(one.waits, user) > 0) continue;
+      return {"read-early", "%" + std::string(graph_.name_of(user)) + " reads the result before a wait"};
     }
     for (const NodeId wait : one.waits) {
       if (is_held(graph_, wait)) return {"held", "a control dependency or an event holds its wait"};
       for (const Dependence& dependence : dependences_.of(wait)) {
-        if (dependence.on != one.start && !follows(one.start, dependence.on)) {
-          return {"held", "its wait must follow %" + std::string(graph_.name_of(dependence.on)) + " (" +
-                              std::string(name_of(dependence.why)) + ")"};
-        }
+        if (dependence.on == one.start || follows(one.start, dependence.on)) continue;
+        return {"held", "its wait must follow %" + std::string(graph_.name_of(dependence.on)) + " (" +
+                            std::string(name_of(dependence.why)) + ")"};
       }
     }
     return {};
@@ -179,8 +166,7 @@ class Filter {
 
   // Whether `on` comes before the start anyway, as when another collective fills its input.
   bool follows(NodeId start, NodeId on) const {
-    const auto& all = dependences_.of(start);
-    return std::any_of(all.begin(), all.end(), [on](const Dependence& each) { return each.on == on; });
+    return std::ranges::any_of(dependences_.of(start), [on](const Dependence& each) { return each.on == on; });
   }
 
   const Graph& graph_;
@@ -245,9 +231,6 @@ class Grower {
       : graph_(graph), phases_(phases), order_(order), options_(options), most_open_(most_open), plan_(plan) {}
 
   void run() {
-    masks_ = IdMap<NodeId, uint64_t>(graph_.num_ids(), 0);
-    bits_of_start_ = IdMap<NodeId, uint64_t>(graph_.num_ids(), 0);
-    places_ = IdMap<NodeId, uint32_t>(graph_.num_ids(), 0);
     size_t next = 0;
     for (const NodeId node : graph_.nodes()) {
       places_[node] = ++place_;
@@ -297,7 +280,7 @@ class Grower {
   bool is_marked(const Collective& one) const {
     if (phases_.is_backward(one.start)) return false;
     return is_marked_saved(graph_, one.start) ||
-           std::any_of(one.waits.begin(), one.waits.end(), [&](NodeId wait) { return is_marked_saved(graph_, wait); });
+           std::ranges::any_of(one.waits, [this](NodeId wait) { return is_marked_saved(graph_, wait); });
   }
 
   Key key_of(const Collective& one) const {
@@ -365,11 +348,7 @@ class Grower {
       end(slots_[open.front()], {"dependence", "other buckets of its key depend on its bucket"});
     const uint32_t at = free_slot();
     Slot& slot = slots_[at];
-    slot = Slot();
-    slot.is_used = slot.is_open = true;
-    slot.born = place_;
-    slot.key = key;
-    slot.obstacle = obstacle;
+    slot = {true, true, place_, 0, key, {}, 0, obstacle};
     // The bit of the slot's former bucket.
     masks_[plan_.collectives[place].start] &= ~(uint64_t{1} << at);
     std::erase(open, at);
@@ -424,8 +403,8 @@ class Grower {
   const BucketOptions& options_;
   const size_t most_open_;
   BucketPlan& plan_;
-  IdMap<NodeId, uint64_t> masks_, bits_of_start_;
-  IdMap<NodeId, uint32_t> places_;
+  IdMap<NodeId, uint64_t> masks_{graph_.num_ids(), 0}, bits_of_start_{graph_.num_ids(), 0};
+  IdMap<NodeId, uint32_t> places_{graph_.num_ids(), 0};
   uint32_t place_ = 0;
   Slot slots_[64];
   std::map<Key, std::vector<uint32_t>> open_;
@@ -436,11 +415,7 @@ class Grower {
 class TorchFormer {
  public:
   TorchFormer(const Graph& graph, const BucketOptions& options, BucketPlan& plan)
-      : graph_(graph),
-        options_(options),
-        plan_(plan),
-        recognisers_(fsdp_recognisers(graph)),
-        reached_(graph.num_ids(), 0) {
+      : graph_(graph), options_(options), plan_(plan) {
     for (size_t i = 0; i < plan.collectives.size(); ++i) {
       const Collective& one = plan.collectives[i];
       places_[one.start] = i;
@@ -457,14 +432,9 @@ class TorchFormer {
 
  private:
   bool is_taken(const Collective& one, NodeId wait) const {
-    switch (one.kind) {
-      case CollectiveKind::kAllGather:
-        return recognisers_.is_fsdp_all_gather.get(one.start);
-      case CollectiveKind::kReduceScatter:
-        return recognisers_.is_fsdp_reduce_scatter.get(wait);
-      default:
-        return std::find(groups_.begin(), groups_.end(), one.group) != groups_.end();
-    }
+    if (one.kind == CollectiveKind::kAllGather) return recognisers_.is_fsdp_all_gather.get(one.start);
+    if (one.kind == CollectiveKind::kReduceScatter) return recognisers_.is_fsdp_reduce_scatter.get(wait);
+    return std::ranges::find(groups_, one.group) != groups_.end();
   }
 
   void form(CollectiveKind kind) {
@@ -520,22 +490,18 @@ class TorchFormer {
   void reach(NodeId start) {
     std::vector<NodeId> open = {start};
     while (!open.empty()) {
-      const NodeId node = open.back();
-      open.pop_back();
-      for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
-        const NodeId user = graph_.use(use).user;
-        if (reached_[user] == generation_) continue;
+      for_each_user(graph_, take_last(open), [&](NodeId user) {
+        if (reached_[user] != generation_) open.push_back(user);
         reached_[user] = generation_;
-        open.push_back(user);
-      }
+      });
     }
   }
 
   const Graph& graph_;
   const BucketOptions& options_;
   BucketPlan& plan_;
-  FsdpRecognisers recognisers_;
-  IdMap<NodeId, uint32_t> reached_;
+  FsdpRecognisers recognisers_ = fsdp_recognisers(graph_);
+  IdMap<NodeId, uint32_t> reached_{graph_.num_ids(), 0};
   uint32_t generation_ = 0;
   std::map<NodeId, size_t> places_;
   std::vector<GroupKey> groups_;
@@ -552,6 +518,13 @@ void find_free(const Graph& graph, const BucketOptions& options, BucketPlan& pla
   }
 }
 
+// How many fewer collectives the graph has with the plan.
+int64_t calls_saved(const BucketPlan& plan) {
+  int64_t saved = 0;
+  for (const std::vector<size_t>& bucket : plan.buckets) saved += static_cast<int64_t>(bucket.size()) - 1;
+  return saved;
+}
+
 }  // namespace
 
 std::optional<std::string> module_of(const Graph& graph, NodeId node, const std::vector<std::string>& modules) {
@@ -566,12 +539,6 @@ std::optional<std::string> module_of(const Graph& graph, NodeId node, const std:
     }
   }
   return std::nullopt;
-}
-
-int64_t calls_saved(const BucketPlan& plan) {
-  int64_t saved = 0;
-  for (const std::vector<size_t>& bucket : plan.buckets) saved += static_cast<int64_t>(bucket.size()) - 1;
-  return saved;
 }
 
 BucketPlan plan_buckets(const Graph& graph, Facts& facts, const BucketOptions& options, const SymbolValues& values) {
@@ -614,8 +581,7 @@ std::vector<NodeId> order_for(const Graph& graph, Facts& facts, const BucketPlan
       waits.insert(waits.end(), plan.collectives[member].waits.begin(), plan.collectives[member].waits.end());
     }
     for (std::vector<NodeId>* nodes : {&starts, &waits}) {
-      std::sort(nodes->begin(), nodes->end(),
-                [&](NodeId a, NodeId b) { return graph.position(a) < graph.position(b); });
+      std::ranges::sort(*nodes, {}, [&graph](NodeId node) { return graph.position(node); });
       for (const NodeId node : *nodes) unit[node] = nodes->front();
     }
     wanted[starts.front()] = graph.position(starts.back());

@@ -32,9 +32,6 @@ struct BucketPlan {
 // nothing if no entry contains the node. O(modules * path).
 std::optional<std::string> module_of(const Graph& graph, NodeId node, const std::vector<std::string>& modules);
 
-// How many fewer collectives the graph has with the plan.
-int64_t calls_saved(const BucketPlan& plan);
-
 // Plans the buckets. O((nodes + dependences) * open buckets). At most 64 buckets are open at a
 // time.
 BucketPlan plan_buckets(const Graph& graph, Facts& facts, const BucketOptions& options, const SymbolValues& values);

@@ -18,14 +18,7 @@ constexpr size_t kMostNeeded = 64;           // nodes placed with a reduce-scatt
 class Scheduler {
  public:
   Scheduler(const Graph& graph, Facts& facts, const ComputeCapOptions& options, const SymbolValues& values)
-      : graph_(graph),
-        dependences_(facts.dependences()),
-        storages_(facts.storages()),
-        phases_(facts.phases()),
-        options_(options),
-        is_placed_(graph.num_ids(), false),
-        taken_in_(graph.num_ids(), 0),
-        scatter_of_(graph.num_ids(), 0) {
+      : graph_(graph), facts_(facts), options_(options) {
     for (const Collective& one : find_collectives(graph, values)) {
       if (one.kind != CollectiveKind::kReduceScatter) continue;
       scatters_.push_back(one);
@@ -38,7 +31,7 @@ class Scheduler {
     for (const NodeId node : graph_.nodes()) {
       if (is_placed_[node]) continue;
       if (is_compute(node)) {
-        if (phases_.is_backward(node) != is_backward_) end_run();
+        if (phases_.is_backward(node) != is_backward_) in_a_row_ = 0;
         is_backward_ = phases_.is_backward(node);
         const bool is_full = options_.max_consecutive > 0 && in_a_row_ >= options_.max_consecutive;
         if (is_full || is_too_large(node)) issue_ready(node);
@@ -72,7 +65,7 @@ class Scheduler {
     is_placed_[node] = true;
     order_.push_back(node);
     if (const uint32_t scatter = scatter_of_.get(node); scatter != 0) {
-      end_run();
+      in_a_row_ = 0;
       unwaited_.push_back(scatter - 1);
     } else if (is_compute(node)) {
       ++in_a_row_;
@@ -84,7 +77,6 @@ class Scheduler {
     }
     if (options_.max_live.value > 0) follow_memory(node);
   }
-  void end_run() { in_a_row_ = 0; }
 
   // -- early issue
 
@@ -117,8 +109,7 @@ class Scheduler {
     if (needed.size() >= kMostNeeded) return false;
     for (const Dependence& dependence : dependences_.of(node)) {
       const NodeId on = dependence.on;
-      if (is_placed_[on] || taken_in_[on] == round_ || std::find(needed.begin(), needed.end(), on) != needed.end())
-        continue;
+      if (is_placed_[on] || taken_in_[on] == round_ || std::ranges::count(needed, on) > 0) continue;
       if (!is_light(on) || !collect(on, needed)) return false;
     }
     needed.push_back(node);
@@ -150,20 +141,18 @@ class Scheduler {
   // -- live bytes
 
   void count_readers(const SymbolValues& values) {
-    bytes_.assign(storages_.num_buffers(), 0);
-    readers_.assign(storages_.num_buffers(), 0);
-    is_live_.assign(storages_.num_buffers(), false);
-    for (size_t i = 0; i < bytes_.size(); ++i) {
-      const Buffer& buffer = storages_.buffer(BufferId(i));
+    for (size_t i = 0; i < storages_.num_buffers(); ++i) {
+      const BufferId id(i);
+      const Buffer& buffer = storages_.buffer(id);
       if (!buffer.value.is_valid()) continue;  // an input without a recorded value
       const Value& value = graph_.pool().value(buffer.value);
       if (value.kind != ValueKind::kTensor) continue;
-      bytes_[i] = storage_bytes(graph_.module(), graph_.pool().tensor(value), values).value_or(0);
+      bytes_[id] = storage_bytes(graph_.module(), graph_.pool().tensor(value), values).value_or(0);
       // The caller keeps it live to the end.
-      if (buffer.source != BufferSource::kNode || storages_.is_returned(BufferId(i))) ++readers_[i];
+      if (buffer.source != BufferSource::kNode || storages_.is_returned(id)) ++readers_[id];
     }
     for (const NodeId node : graph_.nodes()) {
-      for (const BufferId id : touched(node)) ++readers_[id.index()];
+      for (const BufferId id : touched(node)) ++readers_[id];
     }
   }
   // The buffers of the node's result and inputs, and for a wait also of the collective's inputs.
@@ -184,40 +173,37 @@ class Scheduler {
   bool is_too_large(NodeId node) const {
     if (options_.max_live.value == 0) return false;
     int64_t bytes = live_;
-    for (const BufferId id : storages_.buffers(node))
-      bytes += id.is_valid() && !is_live_[id.index()] ? bytes_[id.index()] : 0;
+    for (const BufferId id : storages_.buffers(node)) bytes += id.is_valid() && !is_live_[id] ? bytes_[id] : 0;
     return bytes > options_.max_live.value;
   }
   void follow_memory(NodeId node) {
     for (const BufferId id : touched(node)) {
-      const size_t i = id.index();
-      if (!is_live_[i]) {
-        is_live_[i] = true;
-        live_ += bytes_[i];
-      }
-      if (--readers_[i] == 0) live_ -= bytes_[i];
+      if (!is_live_[id]) live_ += bytes_[id];
+      is_live_[id] = true;
+      if (--readers_[id] == 0) live_ -= bytes_[id];
     }
   }
 
   const Graph& graph_;
-  const DependenceMap& dependences_;
-  const StorageMap& storages_;
-  const PhaseMap& phases_;
+  Facts& facts_;
   const ComputeCapOptions& options_;
+  const DependenceMap& dependences_ = facts_.dependences();
+  const StorageMap& storages_ = facts_.storages();
+  const PhaseMap& phases_ = facts_.phases();
   std::vector<Collective> scatters_;
-  IdMap<NodeId, bool> is_placed_;
-  IdMap<NodeId, uint32_t> taken_in_;  // the round that will place it
+  IdMap<NodeId, bool> is_placed_{graph_.num_ids(), false};
+  IdMap<NodeId, uint32_t> taken_in_{graph_.num_ids(), 0};  // the round that will place it
   uint32_t round_ = 0;
-  IdMap<NodeId, uint32_t> scatter_of_;  // 1 + its index in `scatters_`
+  IdMap<NodeId, uint32_t> scatter_of_{graph_.num_ids(), 0};  // 1 + its index in `scatters_`
   std::vector<NodeId> order_;
   std::vector<size_t> unwaited_;  // issued and not waited for, as indices
   size_t next_ = 0;               // all earlier ones are issued
   bool is_backward_ = false;      // whether the last computation is in backward
   int64_t in_a_row_ = 0, longest_ = 0, num_long_ = 0, moved_ = 0;
   NodeId first_long_;
-  std::vector<int64_t> bytes_;  // by buffer
-  std::vector<uint32_t> readers_;
-  std::vector<bool> is_live_;
+  IdMap<BufferId, int64_t> bytes_;
+  IdMap<BufferId, uint32_t> readers_;
+  IdMap<BufferId, bool> is_live_;
   int64_t live_ = 0;
 };
 

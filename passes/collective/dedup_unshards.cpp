@@ -18,6 +18,7 @@
 #include "ir/values/values.h"
 #include "passes/clean/cse.h"
 #include "passes/clean/gathers.h"
+#include "passes/collective/obstacle.h"
 #include "passes/collective/peak_bound.h"
 #include "passes/pass/provenance.h"
 #include "passes/pass/replacer.h"
@@ -88,8 +89,7 @@ int64_t bound_peak(const Graph& graph, Facts& facts, Classes& classes, double ma
     const PeakBound::Growth growth = bound.measure(merged, context.facts.of(merged));
     if (growth.is_within()) return stays;
     // Places in the input graph, which has more nodes than `merged`.
-    std::vector<NodeId> nodes;
-    for (const NodeId node : merged.nodes()) nodes.push_back(node);
+    const std::vector<NodeId> nodes(merged.nodes().begin(), merged.nodes().end());
     std::vector<uint32_t> begins;
     for (const auto& [first, last] : growth.stretches()) begins.push_back(graph.position(nodes[first]));
     const auto stretch_before = [&begins](uint32_t place) {
@@ -117,13 +117,7 @@ int64_t bound_peak(const Graph& graph, Facts& facts, Classes& classes, double ma
 class ReductionMerger {
  public:
   ReductionMerger(Graph& graph, Facts& facts, const SymbolValues& values, PassResult& result)
-      : graph_(graph),
-        storages_(facts.storages()),
-        result_(result),
-        replacer_(graph, facts.phases(), kDedupUnshards),
-        is_awaited_(control_targets(graph)),
-        places_(graph.num_ids(), 0),
-        pass_(graph.module().intern(kDedupUnshards)) {
+      : graph_(graph), facts_(facts), result_(result) {
     for (const NodeId node : graph.nodes()) places_[node] = graph.position(node);
     for (const Collective& each : find_collectives(graph, values)) {
       const bool is_reduction = each.kind == CollectiveKind::kReduceScatter || each.kind == CollectiveKind::kAllReduce;
@@ -253,12 +247,13 @@ class ReductionMerger {
   }
 
   Graph& graph_;
-  const StorageMap& storages_;  // in the input graph
+  Facts& facts_;
   PassResult& result_;
-  Replacer replacer_;
-  IdMap<NodeId, bool> is_awaited_;  // by a control dependency
-  IdMap<NodeId, uint32_t> places_;  // in the input graph
-  StringId pass_;
+  const StorageMap& storages_ = facts_.storages();  // in the input graph
+  Replacer replacer_{graph_, facts_.phases(), kDedupUnshards};
+  IdMap<NodeId, bool> is_awaited_ = control_targets(graph_);  // by a control dependency
+  IdMap<NodeId, uint32_t> places_{graph_.num_ids(), 0};       // in the input graph
+  StringId pass_ = graph_.module().intern(kDedupUnshards);
   std::map<NodeId, Collective> by_wait_;
   int64_t stays_ = 0;
   std::string first_;
@@ -268,15 +263,13 @@ class ReductionMerger {
 // else each half in the same way. Makes at most kMostTrials trials.
 class SumChooser {
  public:
-  SumChooser(const Graph& graph, Facts& facts, const PassContext& context, double max_growth)
-      : graph_(graph), bound_(graph, facts, context.measure.memory, max_growth), values_(values_of(graph, context)) {}
+  SumChooser(const Graph& graph, Facts& facts, const MemoryOptions& memory, const SymbolValues& values,
+             double max_growth)
+      : graph_(graph), bound_(graph, facts, memory, max_growth), values_(values) {}
 
   std::set<NodeId> run() {
     grow(attempt(nullptr).first);
     return chosen_;
-  }
-  static SymbolValues values_of(const Graph& graph, const PassContext& context) {
-    return symbol_values(graph.module(), context.measure.memory.symbols);
   }
 
  private:
@@ -309,7 +302,7 @@ class SumChooser {
 
   const Graph& graph_;
   const PeakBound bound_;
-  const SymbolValues values_;
+  const SymbolValues& values_;
   std::set<NodeId> chosen_;
   int trials_ = 0;
 };
@@ -319,11 +312,7 @@ class SumChooser {
 Result<PassResult> dedup_unshards(Graph& graph, const DedupUnshardsOptions& options, PassContext& context) {
   PassResult result;
   Facts& facts = context.facts.of(graph);
-  if (facts.is_differentiated()) {
-    result.warn(graph, "may-differentiate",
-                "nothing is merged: autograd may differentiate this graph, and it would then record each collective");
-    return result;
-  }
+  if (warn_if_differentiated(facts, "nothing is merged", result)) return result;
   const bool as_titan = options.compat == DedupCompat::kTitan;
   const double max_growth = as_titan ? -1 : options.max_growth.value;
   Classes classes(graph, facts, as_titan);
@@ -339,13 +328,11 @@ Result<PassResult> dedup_unshards(Graph& graph, const DedupUnshardsOptions& opti
   if (options.reductions == ReductionPolicy::kMerge) {
     context.facts.forget();
     Facts& now = context.facts.of(graph);
-    const SymbolValues values = SumChooser::values_of(graph, context);
-    if (max_growth < 0) {
-      ReductionMerger(graph, now, values, result).run(nullptr);
-    } else {
-      const std::set<NodeId> chosen = SumChooser(graph, now, context, max_growth).run();
-      ReductionMerger(graph, now, values, result).run(&chosen);
-    }
+    const MemoryOptions& memory = context.measure.memory;
+    const SymbolValues values = symbol_values(graph.module(), memory.symbols);
+    std::set<NodeId> chosen;
+    if (max_growth >= 0) chosen = SumChooser(graph, now, memory, values, max_growth).run();
+    ReductionMerger(graph, now, values, result).run(max_growth < 0 ? nullptr : &chosen);
   }
   return result;
 }

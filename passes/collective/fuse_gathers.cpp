@@ -47,18 +47,10 @@ class Planner {
  public:
   Planner(const Graph& graph, Facts& facts, const FuseGathersOptions& options, const PassContext& context,
           PassResult& result)
-      : graph_(graph),
-        facts_(facts),
-        options_(options),
-        collectives_(find_collectives(graph, symbol_values(graph.module(), context.measure.memory.symbols))),
-        integers_(graph.module()),
-        costs_(graph, context.costs),
-        is_awaited_(control_targets(graph)),
-        result_(result) {}
+      : graph_(graph), facts_(facts), options_(options), context_(context), result_(result) {}
 
   std::vector<Fusion> run() {
     for (size_t i = 0; i < collectives_.size(); ++i) by_start_.emplace(collectives_[i].start, i);
-    links_.resize(collectives_.size());
     std::vector<bool> is_inner(collectives_.size(), false);
     for (size_t i = 0; i < collectives_.size(); ++i) {
       if (collectives_[i].kind != CollectiveKind::kAllGather) continue;
@@ -72,8 +64,7 @@ class Planner {
       std::reverse(chain.begin(), chain.end());
       fuse(chain);
     }
-    std::sort(fusions_.begin(), fusions_.end(),
-              [](const Fusion& a, const Fusion& b) { return a.members.back() < b.members.back(); });
+    std::ranges::sort(fusions_, {}, [](const Fusion& fusion) { return fusion.members.back(); });
     report_unchanged();
     return std::move(fusions_);
   }
@@ -189,13 +180,10 @@ class Planner {
   // Whether each rank's shard has a whole number of rows of the last gather's input.
   Obstacle is_divisible(const Collective& inner, const Collective& outer) const {
     const std::span<const Dim> dims = graph_.module().dims(outer.input->sizes);
-    const bool is_known = std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.is_static(); });
-    if (!is_known) return {"symbolic-sizes", "its sizes depend on symbols"};
+    if (!std::ranges::all_of(dims, &Dim::is_static)) return {"symbolic-sizes", "its sizes depend on symbols"};
     if (outer.input_bytes == 0) return {"empty", "it is empty"};
-    const bool is_whole = !dims.empty() && dims[0].value % inner.ranks == 0;
-    if (!is_whole)
-      return {"rows", "the part of each rank in the input of the last gather is not a whole number of rows"};
-    return {};
+    if (!dims.empty() && dims[0].value % inner.ranks == 0) return {};
+    return {"rows", "the part of each rank in the input of the last gather is not a whole number of rows"};
   }
 
   // -- fusion of chains
@@ -328,14 +316,16 @@ class Planner {
   const Graph& graph_;
   Facts& facts_;
   const FuseGathersOptions& options_;
-  const std::vector<Collective> collectives_;
-  SymInts integers_;
-  CostTable costs_;
-  IdMap<NodeId, bool> is_awaited_;  // by a control dependency
+  const PassContext& context_;
   PassResult& result_;
+  const std::vector<Collective> collectives_ =
+      find_collectives(graph_, symbol_values(graph_.module(), context_.measure.memory.symbols));
+  SymInts integers_{graph_.module()};
+  CostTable costs_{graph_, context_.costs};
+  IdMap<NodeId, bool> is_awaited_ = control_targets(graph_);                           // by a control dependency
   std::map<std::pair<std::vector<int64_t>, int64_t>, std::optional<double>> seconds_;  // by ranks and bytes
   std::map<NodeId, size_t> by_start_;
-  std::vector<std::optional<Link>> links_;
+  std::vector<std::optional<Link>> links_ = std::vector<std::optional<Link>>(collectives_.size());
   std::vector<Fusion> fusions_;
   std::map<size_t, Obstacle> reasons_;  // in schedule order
   bool has_unknown_cost_ = false;
@@ -348,8 +338,7 @@ class Worlds {
     uint32_t count = 0;
     for (const NodeId node : graph.nodes()) {
       before_[node] = count;
-      const Effect effect = graph[node].runs() ? effects.of(node) : Effect::kNone;
-      count += has_effect(effect, Effect::kOpaque) || has_effect(effect, Effect::kBarrier) ? 1 : 0;
+      count += graph[node].runs() && effects.has(node, Effect::kOpaque | Effect::kBarrier) ? 1 : 0;
     }
   }
   bool are_one(NodeId a, NodeId b) const { return before_.get(a) == before_.get(b); }
@@ -384,10 +373,7 @@ StringId make_group(Module& module, const Fusion& fusion, const std::vector<Coll
 class FusedWriter {
  public:
   FusedWriter(Graph& graph, const PhaseMap& phases, PassResult& result)
-      : graph_(graph),
-        result_(result),
-        replacer_(graph, phases, kFuseGathers),
-        pass_(graph.module().intern(kFuseGathers)) {}
+      : graph_(graph), result_(result), replacer_(graph, phases, kFuseGathers) {}
 
   void run(const Planner& plan, const std::vector<Fusion>& fusions) {
     for (const Fusion& fusion : fusions) write(plan, fusion);
@@ -421,8 +407,7 @@ class FusedWriter {
   // The gather's input, viewed so that the fused gather has the sizes of the last gather's result.
   NodeId in_rows(NodeId source, const Collective& last, int64_t ranks, NodeId place) {
     Module& module = graph_.module();
-    std::vector<Dim> dims;
-    for (const Dim& dim : module.dims(last.output->sizes)) dims.push_back(dim);
+    std::vector<Dim> dims = module.dims(last.output->sizes);
     dims[0].value /= ranks;
     const DimsId sizes = module.dims(dims);
     if (single_tensor(graph_, source)->sizes == sizes) return source;
@@ -441,7 +426,7 @@ class FusedWriter {
   Graph& graph_;
   PassResult& result_;
   Replacer replacer_;
-  StringId pass_;
+  StringId pass_ = graph_.module().intern(kFuseGathers);
 };
 
 // Whether the fusions leave the peak of every device at or below its present one.
@@ -478,7 +463,7 @@ void find_early(const Graph& graph, Facts& facts, const Planner& plan, std::vect
 void say_groups(const Graph& graph, const std::vector<Fusion>& fusions, PassResult& result) {
   std::vector<StringId> said;
   for (const Fusion& fusion : fusions) {
-    if (std::find(said.begin(), said.end(), fusion.group) != said.end()) continue;
+    if (std::ranges::count(said, fusion.group) > 0) continue;
     said.push_back(fusion.group);
     const ProcessGroup& group = *find_group(graph.module(), fusion.group);
     const std::string uid = "'" + std::string(graph.module().text(group.uid)) + "'";
@@ -501,11 +486,7 @@ void say_groups(const Graph& graph, const std::vector<Fusion>& fusions, PassResu
 Result<PassResult> fuse_gathers(Graph& graph, const FuseGathersOptions& options, PassContext& context) {
   PassResult result;
   Facts& facts = context.facts.of(graph);
-  if (facts.is_differentiated()) {
-    result.warn(graph, "may-differentiate",
-                "nothing is fused: autograd may differentiate this graph, and it would then record each collective");
-    return result;
-  }
+  if (warn_if_differentiated(facts, "nothing is fused", result)) return result;
   Planner planner(graph, facts, options, context, result);
   std::vector<Fusion> fusions = planner.run();
   if (fusions.empty()) return result;

@@ -1,6 +1,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+
+#include "ir/step/facts.h"
+#include "passes/pass/pass.h"
 
 namespace fxopt {
 
@@ -9,5 +13,14 @@ struct Obstacle {
   std::string code;  // stable, such as "other-phase"; empty if no obstacle exists
   std::string text;
 };
+
+// Warns that a pass leaves all collectives unchanged because autograd may differentiate the graph.
+// Returns true if it warns. `what` is the effect of the warning, such as "nothing is merged".
+inline bool warn_if_differentiated(Facts& facts, std::string_view what, PassResult& result) {
+  if (!facts.is_differentiated()) return false;
+  result.warn(facts.graph(), "may-differentiate",
+              std::string(what) + ": autograd may differentiate this graph, and it would then record each collective");
+  return true;
+}
 
 }  // namespace fxopt

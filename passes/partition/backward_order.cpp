@@ -7,15 +7,10 @@
 #include "ir/memory/memory.h"
 #include "ir/ops/op.h"
 #include "ir/values/values.h"
+#include "passes/pass/nodes.h"
 
 namespace fxopt {
 namespace {
-
-bool reads_tangent(const Graph& graph, NodeId node) {
-  bool reads = false;
-  graph.for_each_input(node, [&](NodeId input) { reads = reads || is_tangent(graph, input); });
-  return reads;
-}
 
 // The order defined in the header. Empty if no node reads a tangent.
 class AutogradOrder {
@@ -25,15 +20,15 @@ class AutogradOrder {
 
   std::vector<NodeId> run() {
     const std::vector<NodeId> nodes(graph_.nodes().begin(), graph_.nodes().end());
-    const auto begin =
-        std::find_if(nodes.begin(), nodes.end(), [this](NodeId node) { return reads_tangent(graph_, node); });
+    const auto begin = std::ranges::find_if(nodes, [this](NodeId node) {
+      return any_input(graph_, node, [this](NodeId input) { return is_tangent(graph_, input); });
+    });
     if (begin == nodes.end()) return {};
     IdMap<NodeId, bool> is_needed(graph_.num_ids(), false);
     for (auto at = nodes.rbegin(); at != nodes.rend(); ++at) {
-      const auto followers = dependences_.followers(*at);
       is_needed[*at] =
           at < std::make_reverse_iterator(begin) ||
-          std::any_of(followers.begin(), followers.end(), [&](const Dependence& next) { return is_needed[next.on]; });
+          std::ranges::any_of(dependences_.followers(*at), [&](const Dependence& next) { return is_needed[next.on]; });
     }
     for (const NodeId node : nodes) {
       if (graph_[node].kind == NodeKind::kPlaceholder) place(node);
@@ -50,15 +45,13 @@ class AutogradOrder {
   void place(NodeId last) {
     std::vector<NodeId> open = {last}, found;
     while (!open.empty()) {
-      const NodeId node = open.back();
-      open.pop_back();
+      const NodeId node = take_last(open);
       if (is_placed_[node]) continue;
       is_placed_[node] = true;
       found.push_back(node);
       for (const Dependence& dependence : dependences_.of(node)) open.push_back(dependence.on);
     }
-    std::sort(found.begin(), found.end(),
-              [this](NodeId a, NodeId b) { return graph_.position(a) < graph_.position(b); });
+    std::ranges::sort(found, {}, [this](NodeId node) { return graph_.position(node); });
     order_.insert(order_.end(), found.begin(), found.end());
   }
 

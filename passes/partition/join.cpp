@@ -24,8 +24,8 @@
 #include "ir/step/repeat.h"
 #include "ir/step/step.h"
 #include "ir/values/values.h"
-#include "passes/partition/refusal.h"
 #include "passes/partition/transplant.h"
+#include "passes/pass/refusal.h"
 
 namespace fxopt {
 namespace {
@@ -64,14 +64,7 @@ class Joiner {
  public:
   // `given`: see taken().
   Joiner(Module& module, const Step& step, std::vector<NodeId> given, PassResult& result)
-      : module_(module),
-        forward_(module.graph(step.runs[0].graph)),
-        backward_(module.graph(step.runs[1].graph)),
-        first_(step.runs[0]),
-        second_(step.runs[1]),
-        given_(std::move(given)),
-        joint_(module, "joint", GraphKind::kJoint, forward_),
-        result_(result) {}
+      : module_(module), first_(step.runs[0]), second_(step.runs[1]), given_(std::move(given)), result_(result) {}
 
   void run() {
     add_inputs();
@@ -200,13 +193,13 @@ class Joiner {
   }
 
   Module& module_;
-  const Graph& forward_;
-  const Graph& backward_;
   const StepRun& first_;
   const StepRun& second_;
   std::vector<NodeId> given_;  // nodes of forward; nodes of the joint graph after add_forward()
-  Transplant joint_;
   PassResult& result_;
+  const Graph& forward_ = module_.graph(first_.graph);
+  const Graph& backward_ = module_.graph(second_.graph);
+  Transplant joint_{module_, "joint", GraphKind::kJoint, forward_};
   int64_t num_forward_outputs_ = 0;
 };
 

@@ -13,6 +13,7 @@
 // graph. So remat blocks no more than that.
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -25,6 +26,7 @@
 #include "passes/partition/choice.h"
 #include "passes/partition/save_network.h"
 #include "passes/partition/step_memory.h"
+#include "passes/pass/nodes.h"
 
 namespace fxopt {
 namespace {
@@ -32,15 +34,7 @@ namespace {
 class MinCutChooser {
  public:
   MinCutChooser(const Graph& graph, Facts& facts, const PassContext& context)
-      : graph_(graph),
-        phases_(facts.phases()),
-        effects_(facts.effects()),
-        storages_(facts.storages()),
-        repeats_(graph, phases_, storages_),
-        values_(symbol_values(graph.module(), context.measure.memory.symbols)),
-        assumed_(sizes_of_symbols(graph.module(), context.measure.memory.symbols)),
-        decisions_(decide_tags(graph, phases_, storages_, effects_, TagRules::kFxopt)),
-        network_(graph) {}
+      : graph_(graph), facts_(facts), symbols_(context.measure.memory.symbols) {}
 
   Result<std::vector<Choice>> run() {
     keep_parts_of_kept();
@@ -89,8 +83,7 @@ class MinCutChooser {
   }
 
   bool is_same(const SaveNetwork::Cut& left, const SaveNetwork::Cut& right) const {
-    const auto nodes = graph_.nodes();
-    return std::all_of(nodes.begin(), nodes.end(), [&](NodeId node) {
+    return std::ranges::all_of(graph_.nodes(), [&](NodeId node) {
       return !may_choose(node) || left.is_after.get(node) == right.is_after.get(node);
     });
   }
@@ -107,16 +100,9 @@ class MinCutChooser {
 
   // True for a value of several parts, which are saved one by one.
   bool is_whole(NodeId node) const {
-    switch (graph_.value(node).kind) {
-      case ValueKind::kTensor:
-      case ValueKind::kOpaque:
-      case ValueKind::kAbsent:
-      case ValueKind::kSymbolic:
-      case ValueKind::kScalar:
-        return false;
-      default:
-        return true;
-    }
+    constexpr std::array kSingle = {ValueKind::kTensor, ValueKind::kOpaque, ValueKind::kAbsent, ValueKind::kSymbolic,
+                                    ValueKind::kScalar};
+    return std::ranges::count(kSingle, graph_.value(node).kind) == 0;
   }
 
   // Forbids copies that are live at the peak and for at least `least` places of backward. False if
@@ -160,10 +146,9 @@ class MinCutChooser {
       can_repeat_[node] = can_repeat;
     }
     network_.save_for(node, is_again ? SaveNetwork::kNever : cost(node));
-    for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
-      const NodeId user = graph_.use(use).user;
+    for_each_user(graph_, node, [&](NodeId user) {
       if (graph_[user].kind != NodeKind::kOutput) network_.feed(node, user);
-    }
+    });
   }
 
   // The forward call that owns the only storage of a view. Invalid for a node that makes its own
@@ -220,21 +205,13 @@ class MinCutChooser {
 
   // Whether it costs no more than reading and writing memory once.
   bool is_cheap(NodeId node) const {
+    constexpr std::array kCheap = {ComputeClass::kView,          ComputeClass::kPointwise,
+                                   ComputeClass::kReduction,     ComputeClass::kNormalization,
+                                   ComputeClass::kGatherScatter, ComputeClass::kDataMovement,
+                                   ComputeClass::kFactory,       ComputeClass::kScalar};
     const Op& op = graph_.op(node);
     if (op.in(OpSet::kComputeIntensive) || op.has_subgraphs) return false;
-    switch (op.compute) {
-      case ComputeClass::kView:
-      case ComputeClass::kPointwise:
-      case ComputeClass::kReduction:
-      case ComputeClass::kNormalization:
-      case ComputeClass::kGatherScatter:
-      case ComputeClass::kDataMovement:
-      case ComputeClass::kFactory:
-      case ComputeClass::kScalar:
-        return true;
-      default:
-        return graph_.op(node).view == ViewKind::kProjection;
-    }
+    return std::ranges::count(kCheap, op.compute) > 0 || op.view == ViewKind::kProjection;
   }
 
   // The bytes of the storages that the node makes. Never, for a view that backward can recompute
@@ -271,15 +248,17 @@ class MinCutChooser {
   }
 
   const Graph& graph_;
-  const PhaseMap& phases_;
-  EffectMap& effects_;
-  const StorageMap& storages_;
-  RepeatRules repeats_;
-  SymbolValues values_;
-  SymbolValues assumed_;  // values of all symbols, for storages whose size is not known
-  TagDecisions decisions_;
+  Facts& facts_;
+  const SymbolValues& symbols_;  // given by the caller
+  const PhaseMap& phases_ = facts_.phases();
+  EffectMap& effects_ = facts_.effects();
+  const StorageMap& storages_ = facts_.storages();
+  RepeatRules repeats_{graph_, phases_, storages_};
+  SymbolValues values_ = symbol_values(graph_.module(), symbols_);
+  SymbolValues assumed_ = sizes_of_symbols(graph_.module(), symbols_);  // for storages whose size is not known
+  TagDecisions decisions_ = decide_tags(graph_, phases_, storages_, effects_, TagRules::kFxopt);
   Choice choice_;
-  SaveNetwork network_;
+  SaveNetwork network_{graph_};
   IdMap<NodeId, bool> can_repeat_;
   IdMap<BufferId, bool> is_unknown_;
 };

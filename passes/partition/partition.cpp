@@ -38,8 +38,8 @@
 #include "passes/clean/raise_getitems.h"
 #include "passes/partition/carry_out.h"
 #include "passes/partition/choice.h"
-#include "passes/partition/refusal.h"
 #include "passes/partition/split.h"
+#include "passes/pass/refusal.h"
 #include "passes/pass/replacer.h"
 #include "passes/recompute/remat.h"
 
@@ -70,9 +70,8 @@ Result<Joint> find_joint(const Module& module, PassContext& context) {
     const Graph& graph = module.graph(id);
     has_backward = has_backward || graph.kind == GraphKind::kBackward;
     others += graph.kind == GraphKind::kForward || graph.kind == GraphKind::kBackward ? 1 : 0;
-    const auto nodes = graph.nodes();
     const bool has_tangents =
-        std::any_of(nodes.begin(), nodes.end(), [&graph](NodeId node) { return is_tangent(graph, node); });
+        std::ranges::any_of(graph.nodes(), [&graph](NodeId node) { return is_tangent(graph, node); });
     std::vector<NodeId> tangents;
     if (!has_tangents) tangents = infer_tangents(graph, context.facts.of(graph).storages());
     if (has_tangents ? !is_joint(graph) : tangents.empty() && !has_no_gradients(graph)) continue;
@@ -158,16 +157,14 @@ Result<PassResult> prepare_cut(Graph& graph, Compat compat, size_t num_forward_o
 // Whether PyTorch's cut may be taken: no tag and no mark decides, and there are no collectives,
 // which it may merge or repeat. Ranks with other peaks would then run other collectives.
 bool may_be_as_torch(const Graph& graph, const PhaseMap& phases) {
-  const auto nodes = graph.nodes();
-  const bool is_free = std::none_of(nodes.begin(), nodes.end(), [&](NodeId node) {
+  const bool decides = std::ranges::any_of(graph.nodes(), [&](NodeId node) {
     return graph[node].tag != Tag::kNone || graph.op(node).has(Effect::kCollective);
   });
-  return is_free && find_marks(graph, phases).values.empty();
+  return !decides && find_marks(graph, phases).values.empty();
 }
 
 bool has_tags(const Graph& graph) {
-  const auto nodes = graph.nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [&graph](NodeId node) { return wants_recompute(graph[node].tag); });
+  return std::ranges::any_of(graph.nodes(), [&graph](NodeId node) { return wants_recompute(graph[node].tag); });
 }
 
 // Marks parts of forward (joint_halves()) as forward wherever they are, for choices that go by
@@ -188,39 +185,30 @@ Result<PassResult> repeat_choice(Graph& graph, const PartitionOptions& options, 
   Result<PassResult> result = remat_as_decided(graph, std::move(choice->decisions), context, kPartition);
   if (!result.ok()) return result;
   prepared->merge(std::move(*result));
-  result = std::move(prepared);
-  result->note("marked", choice->num_marked);
+  prepared->note("marked", choice->num_marked);
   if (choice->num_lost > 0) {
-    result->warn(graph, kMarksLost,
-                 std::to_string(choice->num_lost) + " of " + std::to_string(choice->num_marked + choice->num_lost) +
-                     " marked values are missing from this graph; backward recomputes them if it needs them");
+    prepared->warn(graph, kMarksLost,
+                   std::to_string(choice->num_lost) + " of " + std::to_string(choice->num_marked + choice->num_lost) +
+                       " marked values are missing from this graph; backward recomputes them if it needs them");
   }
-  return with_gathers_merged(graph, true, std::move(result), context);
-}
-
-// The nodes with a matching verdict on their mark.
-template <class Matches>
-std::vector<NodeId> marked_nodes(const Graph& graph, const Matches& matches) {
-  std::vector<NodeId> found;
-  for (const NodeId node : graph.nodes()) {
-    const NodeExtra* extra = graph.extra(node);
-    if (extra != nullptr && extra->mark_verdict.has_value() && matches(*extra->mark_verdict)) found.push_back(node);
-  }
-  return found;
+  return with_gathers_merged(graph, true, std::move(prepared), context);
 }
 
 // Warns of marks that are moot or overridden by a cut.
 void warn_of_marks(const Graph& graph, const PartitionOptions& options, PassResult& result) {
-  const std::vector<NodeId> unread =
-      marked_nodes(graph, [](const TagVerdict& verdict) { return verdict.verdict == Verdict::kMoot; });
+  std::vector<NodeId> unread, cut;
+  for (const NodeId node : graph.nodes()) {
+    const NodeExtra* extra = graph.extra(node);
+    if (extra == nullptr || !extra->mark_verdict.has_value()) continue;
+    const TagVerdict& verdict = *extra->mark_verdict;
+    if (verdict.verdict == Verdict::kMoot) unread.push_back(node);
+    if (verdict.verdict == Verdict::kOverridden && verdict.rule == TagRule::kCut) cut.push_back(node);
+  }
   if (options.mode == PartitionMode::kSaveAll && !unread.empty()) {
     result.remark(graph, "marks-unread",
                   std::to_string(unread.size()) + (unread.size() == 1 ? " marked value is" : " marked values are") +
                       " not saved, because backward does not read them, first " + quoted(graph, unread.front()));
   }
-  const std::vector<NodeId> cut = marked_nodes(graph, [](const TagVerdict& verdict) {
-    return verdict.verdict == Verdict::kOverridden && verdict.rule == TagRule::kCut;
-  });
   if (cut.empty()) return;
   result.warn(graph, "marks-overridden",
               std::to_string(cut.size()) + (cut.size() == 1 ? " marked value is" : " marked values are") +
@@ -431,9 +419,7 @@ Result<PassResult> partition_for_training(Module& module, GraphId joint, const P
 Result<PassResult> partition(Module& module, const PartitionOptions& options, PassContext& context) {
   const bool is_for_inference = options.mode == PartitionMode::kInference;
   if (const std::string_view wrong = without_effect(options); !wrong.empty()) {
-    Error error = refused(module.main(), NodeId(), std::string(wrong), "leave the option out");
-    error.code = ErrorCode::kBadOptionValue;
-    return error;
+    return refused(module.main(), NodeId(), std::string(wrong), "leave the option out", ErrorCode::kBadOptionValue);
   }
   PassResult result;
   if (options.prefer_recompute == PreferRecompute::kSave || options.prefer_recompute == PreferRecompute::kRecompute) {

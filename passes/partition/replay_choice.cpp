@@ -8,7 +8,7 @@
 #include "ir/graph/module.h"
 #include "ir/step/replay.h"
 #include "passes/partition/choice.h"
-#include "passes/partition/refusal.h"
+#include "passes/pass/refusal.h"
 
 namespace fxopt {
 namespace {
@@ -23,9 +23,7 @@ std::optional<Error> check(const Graph& graph, const MarkMap& marks) {
                        "', which the first partition saved, is computed only in backward: " + quoted(graph, node),
                    "compute it in forward, or remove its ap_must_save");
   }
-  const std::vector<ErasedNode>& ledger = graph.module().erased;
-  const bool had_marks = std::any_of(ledger.begin(), ledger.end(), [](const ErasedNode& each) { return each.is_mark; });
-  if (!marks.values.empty() || had_marks) return std::nullopt;
+  if (!marks.values.empty() || std::ranges::any_of(graph.module().erased, &ErasedNode::is_mark)) return std::nullopt;
   if (marks.without_getitem.is_valid()) {
     return refused(graph, marks.without_getitem,
                    quoted(graph, marks.without_getitem) +

@@ -3,14 +3,11 @@
 #include <string>
 #include <utility>
 
-#include "passes/partition/refusal.h"
+#include "passes/pass/refusal.h"
 
 namespace fxopt {
 
-SaveNetwork::SaveNetwork(const Graph& graph)
-    : graph_(graph),
-      source_(2 * static_cast<uint32_t>(graph.num_nodes())),
-      sink_(2 * static_cast<uint32_t>(graph.num_nodes()) + 1) {
+SaveNetwork::SaveNetwork(const Graph& graph) : graph_(graph) {
   arcs_.reserve(2 * graph.num_nodes() + graph.num_edges());
 }
 
@@ -19,8 +16,7 @@ Result<SaveNetwork::Cut> SaveNetwork::solve() const {
   Result<MinCut> found = min_cut(num_vertices, arcs_, source_, sink_);
   if (!found.ok()) return std::move(found).error();
   if (!found->value.has_value()) {
-    std::vector<NodeId> by_place;
-    for (const NodeId node : graph_.nodes()) by_place.push_back(node);
+    const std::vector<NodeId> by_place(graph_.nodes().begin(), graph_.nodes().end());
     NodeId first;
     std::string way;
     for (const uint32_t vertex : found->unlimited_path) {

@@ -48,7 +48,7 @@ class SaveNetwork {
   void add(uint32_t from, uint32_t to, int64_t capacity) { arcs_.push_back({from, to, capacity}); }
 
   const Graph& graph_;
-  uint32_t source_, sink_;
+  uint32_t source_ = 2 * static_cast<uint32_t>(graph_.num_nodes()), sink_ = source_ + 1;
   std::vector<Arc> arcs_;
 };
 

@@ -12,8 +12,8 @@
 #include "ir/graph/top_level.h"
 #include "ir/step/repeat.h"
 #include "ir/values/values.h"
-#include "passes/partition/refusal.h"
 #include "passes/partition/transplant.h"
+#include "passes/pass/refusal.h"
 
 namespace fxopt {
 namespace {
@@ -219,7 +219,7 @@ class Planner {
     for (const std::vector<NodeId>* nodes : {&calculated, &plan_.saved, &halves_.arriving}) {
       for (const NodeId node : *nodes) {
         std::vector<StringId> names = symbols_in(node);
-        std::sort(names.begin(), names.end(), [&](StringId a, StringId b) { return module.text(a) < module.text(b); });
+        std::ranges::sort(names, {}, [&](StringId name) { return module.text(name); });
         for (const StringId name : names) {
           const auto found = known.insert(name).second ? bound.find(name) : bound.end();
           if (found != bound.end()) bindings.push_back(found->second);
@@ -301,7 +301,7 @@ void add_unread_attributes(const Graph& from, Graph& forward, const Graph& backw
 // graph.
 void rename_records(Module& module, StringId old, const std::vector<const Graph*>& made) {
   const auto first = [&](auto&& has) {
-    const auto found = std::find_if(made.begin(), made.end(), [&](const Graph* graph) { return has(*graph); });
+    const auto found = std::ranges::find_if(made, [&](const Graph* graph) { return has(*graph); });
     return (found == made.end() ? made.front() : *found)->name();
   };
   for (Symbol& symbol : module.symbols) {
@@ -336,13 +336,11 @@ void record_runs(Module& module, const std::vector<const Graph*>& made) {
     own.bindings.clear();
     own.label = StringId();
     own.graph = graph->name();
-    size_t number = 0;
-    for (const NodeId node : graph->nodes()) {
-      if ((*graph)[node].kind != NodeKind::kPlaceholder) continue;
+    uint32_t number = 0;
+    for (const NodeId node : placeholders_of(*graph)) {
       const InputSpec* spec = recorded_input(*graph, node);
       if (spec != nullptr && spec->saved_from_output.has_value()) {
-        own.bindings.push_back(
-            {static_cast<uint32_t>(number), 0U, static_cast<uint32_t>(*spec->saved_from_output), {}});
+        own.bindings.push_back({number, 0U, static_cast<uint32_t>(*spec->saved_from_output), {}});
       }
       ++number;
     }

@@ -5,6 +5,7 @@
 
 #include "core/saturate.h"
 #include "ir/values/values.h"
+#include "passes/pass/nodes.h"
 
 namespace fxopt {
 namespace {
@@ -49,8 +50,7 @@ StepMemory::LastUses StepMemory::place_copies(const IdMap<NodeId, bool>& is_agai
       graph_.for_each_input(consumer, [&pending](NodeId input) { pending.push_back(input); });
     }
     while (!pending.empty()) {
-      const NodeId node = pending.back();
-      pending.pop_back();
+      const NodeId node = take_last(pending);
       if (phases_.is_backward(node) || !is_again.get(node) || copied.get(node) != kNever) continue;
       copied[node] = place;
       made.push_back(node);

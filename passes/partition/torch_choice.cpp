@@ -22,6 +22,7 @@
 #include "ir/values/values.h"
 #include "passes/partition/choice.h"
 #include "passes/partition/save_network.h"
+#include "passes/pass/nodes.h"
 
 namespace fxopt {
 namespace {
@@ -47,12 +48,10 @@ void save_unrepeatable(const Graph& graph, EffectMap& effects, NodeId node, bool
 // backward and the output read at most its size.
 bool goes_with_its_region(const Graph& graph, const PhaseMap& phases, NodeId node) {
   if (graph[node].tag == Tag::kMustSave || !region_key(graph, node, TagRules::kTorch).exists) return false;
-  bool is_read = false;
-  for (const NodeId user : graph.users(node)) {
+  return std::ranges::none_of(graph.users(node), [&](NodeId user) {
     const bool is_outside = graph[user].kind == NodeKind::kOutput || phases.is_backward(user);
-    is_read = is_read || (is_outside && graph.value(user).kind != ValueKind::kSymbolic);
-  }
-  return !is_read;
+    return is_outside && graph.value(user).kind != ValueKind::kSymbolic;
+  });
 }
 
 constexpr int64_t kFar = 1'000'000'000;  // dist_from_bw of a node that backward does not need
@@ -62,13 +61,9 @@ class TorchChooser {
  public:
   TorchChooser(const Graph& graph, Facts& facts, const PassContext& context, size_t num_forward_outputs)
       : graph_(graph),
-        phases_(facts.phases()),
-        effects_(facts.effects()),
+        facts_(facts),
         values_(sizes_of_symbols(graph.module(), context.measure.memory.symbols)),
-        decisions_(decide_tags(graph, phases_, facts.storages(), effects_, TagRules::kTorch)),
-        leaves_(output_leaves(graph)),
-        num_forward_outputs_(num_forward_outputs),
-        network_(graph) {}
+        num_forward_outputs_(num_forward_outputs) {}
 
   Result<Choice> run() {
     classify();
@@ -168,10 +163,7 @@ class TorchChooser {
   // -- classify_nodes
 
   void classify() {
-    const size_t n = graph_.num_ids();
-    in_tangents_closure_ = IdMap<NodeId, bool>(n, false);
-    required_bw_ = IdMap<NodeId, bool>(n, false);
-    IdMap<NodeId, bool> is_valid(n, false);
+    IdMap<NodeId, bool> is_valid(graph_.num_ids(), false);
     for (const NodeId node : graph_.nodes()) {
       const NodeKind kind = graph_[node].kind;
       if (kind == NodeKind::kOutput) continue;
@@ -189,7 +181,6 @@ class TorchChooser {
       if (leaves_[i].is_valid()) required_bw_[leaves_[i]] = true;
     }
     // The nodes that forward keeps after dead-code elimination.
-    required_fw_ = IdMap<NodeId, bool>(n, false);
     for (size_t i = 0; i < num_forward_outputs_ && i < leaves_.size(); ++i) {
       if (leaves_[i].is_valid()) required_fw_[leaves_[i]] = true;
     }
@@ -200,7 +191,6 @@ class TorchChooser {
       required_fw_[node] = true;
       graph_.for_each_input(node, [this](NodeId input) { required_fw_[input] = true; });
     }
-    order_ = IdMap<NodeId, uint32_t>(n, kNowhere);
     for (const NodeId node : graph_.nodes()) {
       if (!required_fw_.get(node)) continue;
       order_[node] = static_cast<uint32_t>(forward_.size());
@@ -217,7 +207,6 @@ class TorchChooser {
   }
 
   void measure_distances() {
-    distance_ = IdMap<NodeId, int64_t>(graph_.num_ids(), kFar);
     for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
       if (graph_[node].kind == NodeKind::kOutput) continue;
       if (!required_fw_.get(node)) {
@@ -225,23 +214,17 @@ class TorchChooser {
         continue;
       }
       int64_t least = kFar;
-      for_each_user(node, [&](NodeId user) { least = std::min(least, distance_.get(user) + 1); });
+      for_each_user(graph_, node, [&](NodeId user) { least = std::min(least, distance_.get(user) + 1); });
       distance_[node] = least;
     }
-  }
-
-  template <class Visit>
-  void for_each_user(NodeId node, const Visit& visit) const {
-    for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) visit(graph_.use(use).user);
   }
 
   // is_materialized_backwards for each node that is not a view: a user outside of forward, of the
   // node or of a view of it, that is not fused.
   void find_materialized() {
-    read_unfused_ = IdMap<NodeId, bool>(graph_.num_ids(), false);
     for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
       bool found = false;
-      for_each_user(node, [&](NodeId user) {
+      for_each_user(graph_, node, [&](NodeId user) {
         found =
             found || (!required_fw_.get(user) && !is_fusible(node, user)) || (is_view(user) && read_unfused_.get(user));
       });
@@ -251,7 +234,6 @@ class TorchChooser {
 
   // force_save_bw_mutation_src: handles the copies at the end of the graph.
   void force_sources_of_mutations() {
-    is_forced_ = IdMap<NodeId, bool>(graph_.num_ids(), false);
     IdMap<NodeId, bool> is_target(graph_.num_ids(), false);
     for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
       if (graph_[node].kind == NodeKind::kOutput) continue;
@@ -317,7 +299,7 @@ class TorchChooser {
     const bool is_input = graph_[node].kind == NodeKind::kPlaceholder;
     if (is_input || (required_fw_.get(node) && should_ban(node))) ban(node);
     network_.save_for(node, weight(node));
-    for_each_user(node, [&](NodeId user) {
+    for_each_user(graph_, node, [&](NodeId user) {
       if (graph_[user].kind != NodeKind::kOutput) network_.feed(node, user);
     });
   }
@@ -346,7 +328,7 @@ class TorchChooser {
 
   bool is_materialized(NodeId node) const {
     bool found = graph_[node].kind == NodeKind::kPlaceholder;
-    for_each_user(node, [&](NodeId user) { found = found || !is_fusible(node, user); });
+    for_each_user(graph_, node, [&](NodeId user) { found = found || !is_fusible(node, user); });
     return found;
   }
 
@@ -357,7 +339,7 @@ class TorchChooser {
     IdMap<NodeId, uint32_t> first_unfusible(graph_.num_ids(), kNowhere);
     for (auto it = forward_.rbegin(); it != forward_.rend(); ++it) {
       uint32_t first = kNowhere;
-      for_each_user(*it, [&](NodeId user) {
+      for_each_user(graph_, *it, [&](NodeId user) {
         if (!required_fw_.get(user)) return;
         first = std::min(first, is_fusible(*it, user) ? first_unfusible.get(user) : order_.get(user));
       });
@@ -365,7 +347,7 @@ class TorchChooser {
     }
     for (const NodeId used : forward_) {
       uint32_t last = 0, first = kNowhere;
-      for_each_user(used, [&](NodeId user) {
+      for_each_user(graph_, used, [&](NodeId user) {
         if (!required_fw_.get(user)) return;
         last = std::max(last, order_.get(user));
         first = std::min(first, first_unfusible.get(user));
@@ -401,17 +383,18 @@ class TorchChooser {
   }
 
   const Graph& graph_;
-  const PhaseMap& phases_;
-  EffectMap& effects_;
+  Facts& facts_;
   SymbolValues values_;
-  TagDecisions decisions_;
-  std::vector<NodeId> leaves_;
   size_t num_forward_outputs_;
+  const PhaseMap& phases_ = facts_.phases();
+  EffectMap& effects_ = facts_.effects();
+  TagDecisions decisions_ = decide_tags(graph_, phases_, facts_.storages(), effects_, TagRules::kTorch);
+  std::vector<NodeId> leaves_ = output_leaves(graph_);
   IdMap<NodeId, bool> in_tangents_closure_, required_bw_, required_fw_, read_unfused_, is_forced_, is_banned_;
-  IdMap<NodeId, int64_t> distance_;
-  std::vector<NodeId> forward_;    // nodes required in forward, in order
-  IdMap<NodeId, uint32_t> order_;  // their places in forward_
-  SaveNetwork network_;
+  IdMap<NodeId, int64_t> distance_{graph_.num_ids(), kFar};
+  std::vector<NodeId> forward_;                                // nodes required in forward, in order
+  IdMap<NodeId, uint32_t> order_{graph_.num_ids(), kNowhere};  // their places in forward_
+  SaveNetwork network_{graph_};
 };
 
 }  // namespace

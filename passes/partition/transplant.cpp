@@ -57,10 +57,7 @@ void Transplant::take_from(const Graph& from) {
 }
 
 void Transplant::take_unread_attributes() {
-  for (const Attribute& each : from_->attributes) {
-    const TargetId target = graph_.module().target(graph_.module().text(each.path));
-    static_cast<void>(placed_path(target));
-  }
+  for (const Attribute& each : from_->attributes) placed_path(graph_.module().target(graph_.module().text(each.path)));
 }
 
 NodeId Transplant::from_input(int64_t place) const {
@@ -221,9 +218,7 @@ void Transplant::find_aliases() {
 void Transplant::write_aliases() {
   IdMap<NodeId, int64_t> places(graph_.num_ids(), -1);
   int64_t count = 0;
-  for (const NodeId node : graph_.nodes()) {
-    if (graph_[node].kind == NodeKind::kPlaceholder) places[node] = count++;
-  }
+  for (const NodeId node : placeholders_of(graph_)) places[node] = count++;
   for (const InputAlias& alias : input_aliases_) {
     std::optional<int64_t>& own = graph_.mutable_extra(alias.input).input->alias_of_input;
     own.reset();

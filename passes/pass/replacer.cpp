@@ -74,11 +74,7 @@ void copy_tag(Graph& graph, NodeId node, NodeId from) {
 }
 
 Replacer::Replacer(Graph& graph, const PhaseMap& phases, std::string_view pass)
-    : graph_(graph),
-      phases_(phases),
-      pass_(pass),
-      replaced_(graph.num_ids()),
-      has_marks_(may_hold_marks(graph.module())) {
+    : graph_(graph), phases_(phases), pass_(pass), has_marks_(may_hold_marks(graph.module())) {
   for (const NodeId node : phases.overruled) is_overruled_[node] = true;
 }
 
@@ -106,8 +102,7 @@ bool Replacer::is_policy_recompute(NodeId node) const {
 // copy, is no marked value.
 bool Replacer::is_taken_twice(NodeId node, NodeId whole) const {
   const Arg* key = graph_.arg(node, 1);
-  const std::vector<NodeId> users = graph_.users(whole);
-  return std::any_of(users.begin(), users.end(), [&](NodeId user) {
+  return std::ranges::any_of(graph_.users(whole), [&](NodeId user) {
     const bool is_other = user != node && is_projection(graph_, user) && !is_backward(user);
     const Arg* other = is_other ? graph_.arg(user, 1) : nullptr;
     return key != nullptr && other != nullptr && other->kind() == key->kind() && other->as_bits() == key->as_bits();
@@ -341,7 +336,7 @@ void Replacer::finish() {
     if (!moved) continue;
     std::vector<ControlDep> distinct;
     for (const ControlDep& dep : control) {
-      if (std::find(distinct.begin(), distinct.end(), dep) == distinct.end()) distinct.push_back(dep);
+      if (std::ranges::count(distinct, dep) == 0) distinct.push_back(dep);
     }
     control = std::move(distinct);
   }

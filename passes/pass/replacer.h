@@ -91,7 +91,7 @@ class Replacer {
   Graph& graph_;
   const PhaseMap& phases_;
   std::string_view pass_;
-  IdMap<NodeId, NodeId> replaced_;
+  IdMap<NodeId, NodeId> replaced_{graph_.num_ids()};
   IdMap<NodeId, bool> is_overruled_;
   bool has_marks_;  // whether any node may carry a mark
   bool any_ = false;

@@ -82,11 +82,6 @@ struct PassSignature<Result<PassResult> (*)(GraphOrModule&, const OptionsType&, 
   using Subject = GraphOrModule;
   using Options = OptionsType;
 };
-template <class GraphOrModule, class OptionsType>
-struct PassSignature<Result<PassResult> (*)(GraphOrModule&, const OptionsType&)> {  // a pass without a context
-  using Subject = GraphOrModule;
-  using Options = OptionsType;
-};
 
 // Makes a row of the registry. PassInfo describes `rules`.
 template <auto Function>
@@ -113,11 +108,7 @@ PassInfo entry(std::string_view name, Numerics numerics, std::string_view summar
     BoundPass bound;
     bound.options = option_texts(options);
     bound.run = PassRun<Subject>([options = std::move(options)](Subject& subject, PassContext& context) {
-      if constexpr (std::is_invocable_v<decltype(Function), Subject&, const Options&, PassContext&>) {
-        return Function(subject, options, context);
-      } else {
-        return Function(subject, options);
-      }
+      return Function(subject, options, context);
     });
     return bound;
   };

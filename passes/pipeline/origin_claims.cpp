@@ -50,8 +50,8 @@ class Collector {
 
   void read_origins(const Graph& graph, const Graph* other) {
     std::map<uint64_t, NodeId> by_uid;
-    for (const NodeId node : other == nullptr ? std::vector<NodeId>() : nodes_of(*other)) {
-      by_uid.emplace((*other)[node].uid, node);
+    if (other != nullptr) {
+      for (const NodeId node : other->nodes()) by_uid.emplace((*other)[node].uid, node);
     }
     for (const NodeId node : graph.nodes()) {
       const NodeExtra* extra = graph.extra(node);
@@ -83,15 +83,10 @@ class Collector {
   static std::set<RewriteRule> rules_of_buckets(const Graph& graph) {
     std::set<RewriteRule> rules;
     for (const NodeId node : graph.nodes()) {
-      const bool is_call =
-          graph[node].is_call() && graph.op(node).has(Effect::kCollective) && is_of_bucket(graph, node);
-      if (const std::optional<RewriteRule> rule = is_call ? bucket_rule(graph, node) : std::nullopt; rule.has_value())
-        rules.insert(*rule);
+      if (!graph.op(node).has(Effect::kCollective) || !is_of_bucket(graph, node)) continue;
+      if (const std::optional<RewriteRule> rule = bucket_rule(graph, node)) rules.insert(*rule);
     }
     return rules;
-  }
-  static std::vector<NodeId> nodes_of(const Graph& graph) {
-    return std::vector<NodeId>(graph.nodes().begin(), graph.nodes().end());
   }
 
   // Whether the node is the bucket's call or replaces a member's result: the copy of a part, else
@@ -100,10 +95,9 @@ class Collector {
     if (!graph[node].is_call()) return false;
     if (graph.op(node).has(Effect::kCollective) || is_copy(graph, node)) return true;
     if (graph.op(node).has(Effect::kWaits)) return is_item_of_call(graph, first_argument(graph, node));
-    const std::vector<NodeId> users = graph.users(node);
     return graph.op(node).view == ViewKind::kProjection && !is_item_of_call(graph, node) &&
-           std::none_of(users.begin(), users.end(),
-                        [&graph](NodeId user) { return is_copy(graph, user) && is_of_bucket(graph, user); });
+           std::ranges::none_of(graph.users(node),
+                                [&graph](NodeId user) { return is_copy(graph, user) && is_of_bucket(graph, user); });
   }
   // The rule of the call that a part of a bucket comes from, up through waits, views and copies.
   static std::optional<RewriteRule> rule_of_slice(const Graph& graph, NodeId node) {
@@ -116,9 +110,9 @@ class Collector {
   }
   static bool is_of_bucket(const Graph& graph, NodeId node) {
     const NodeExtra* extra = graph.extra(node);
-    return extra != nullptr &&
-           std::any_of(extra->origins.begin(), extra->origins.end(),
-                       [&graph](const Origin& origin) { return graph.module().text(origin.pass) == "bucket"; });
+    return extra != nullptr && std::ranges::any_of(extra->origins, [&graph](const Origin& origin) {
+             return graph.module().text(origin.pass) == "bucket";
+           });
   }
   static bool is_copy(const Graph& graph, NodeId node) {
     return graph[node].is_call() && graph.op(node).name == "aten.clone.default";
@@ -140,21 +134,15 @@ class Collector {
                  : std::nullopt;
     }
     if (!graph.op(node).has(Effect::kCollective)) return std::nullopt;
-    switch (collective_kind(graph.op(node))) {
-      case CollectiveKind::kAllGather:
-        return RewriteRule::kBucket;
-      case CollectiveKind::kReduceScatter:
-      case CollectiveKind::kAllReduce:
-        return RewriteRule::kBucketedReduction;
-      default:
-        return std::nullopt;
-    }
+    const CollectiveKind kind = collective_kind(graph.op(node));
+    if (kind == CollectiveKind::kAllGather) return RewriteRule::kBucket;
+    const bool is_reduction = kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllReduce;
+    return is_reduction ? std::optional(RewriteRule::kBucketedReduction) : std::nullopt;
   }
 
   void claim(uint64_t uid, RewriteRule rule) {
-    if (std::find(rewrites_.begin(), rewrites_.end(), rule) == rewrites_.end() || !known_.emplace(uid, rule).second)
-      return;
-    claims_.push_back({name_, uid, rule});
+    const bool is_new = std::ranges::count(rewrites_, rule) > 0 && known_.emplace(uid, rule).second;
+    if (is_new) claims_.push_back({name_, uid, rule});
   }
 
   const Module& before_;
@@ -172,14 +160,10 @@ std::vector<Claim> claims_by_origins(const Module& before, const Module& after, 
 }
 
 bool may_follow_from(const Graph& graph, NodeId call, const std::vector<RewriteRule>& rules) {
-  const auto is_allowed = [&rules](RewriteRule rule) {
-    return std::find(rules.begin(), rules.end(), rule) != rules.end();
-  };
+  const auto is_allowed = [&rules](RewriteRule rule) { return std::ranges::count(rules, rule) > 0; };
   const auto is_of_law = [&](NodeId node) {
-    const bool moves =
-        graph[node].is_call() && (graph.op(node).has(Effect::kCollective) || graph.op(node).has(Effect::kWaits));
-    return moves &&
-           std::any_of(rules.begin(), rules.end(), [](RewriteRule rule) { return rule != RewriteRule::kPart; });
+    return graph.op(node).has(Effect::kCollective | Effect::kWaits) &&
+           std::ranges::any_of(rules, [](RewriteRule rule) { return rule != RewriteRule::kPart; });
   };
   if (const NodeExtra* extra = graph.extra(call)) {
     for (const Origin& origin : extra->origins) {

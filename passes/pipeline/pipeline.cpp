@@ -76,8 +76,7 @@ class PipelineProof {
       : proved_(hash) {
     options_.numerics = numerics;
     const auto any = [&pipeline](ProofTerm term) {
-      return std::any_of(pipeline.steps.begin(), pipeline.steps.end(),
-                         [term](const PipelineStep& step) { return step.has(term); });
+      return std::ranges::any_of(pipeline.steps, [term](const PipelineStep& step) { return step.has(term); });
     };
     options_.allow_dead_draws = any(ProofTerm::kDropsDraws);
     options_.allow_dead_collectives = any(ProofTerm::kDropsCollectives);
@@ -111,7 +110,7 @@ class PipelineProof {
       if (step.proof != ProofVerdict::kProved) continue;
       for (const Claim& claim : step.result.claims()) {
         const StringId rule = module.intern(name_of(claim.rule));
-        if (std::find(proved.laws.begin(), proved.laws.end(), rule) == proved.laws.end()) proved.laws.push_back(rule);
+        if (std::ranges::count(proved.laws, rule) == 0) proved.laws.push_back(rule);
       }
     }
     if (out.steps.empty()) return std::nullopt;
@@ -201,17 +200,15 @@ class PipelineProof {
 }  // namespace
 
 bool PipelineStep::has(ProofTerm term) const {
-  return std::any_of(pass->rules.proof.begin(), pass->rules.proof.end(), [&](const ProofRule& rule) {
+  return std::ranges::any_of(pass->rules.proof, [&](const ProofRule& rule) {
     return rule.term == term && (rule.option.empty() || value_of(rule.option) == rule.value);
   });
 }
 
 std::string_view PipelineStep::value_of(std::string_view option) const {
-  const auto given = std::find_if(bound.options.begin(), bound.options.end(),
-                                  [option](const auto& each) { return each.first == option; });
+  const auto given = std::ranges::find(bound.options, option, &OptionTexts::value_type::first);
   if (given != bound.options.end()) return given->second;
-  const auto known = std::find_if(pass->options.begin(), pass->options.end(),
-                                  [option](const PassOptionInfo& each) { return each.name == option; });
+  const auto known = std::ranges::find(pass->options, option, &PassOptionInfo::name);
   return known == pass->options.end() ? std::string_view() : known->default_value;
 }
 
@@ -248,11 +245,7 @@ Where place_of(const Module& module, const std::vector<Claim>& claims, RewriteRu
 class PipelineRun {
  public:
   PipelineRun(Module& module, const Pipeline& pipeline, const RunOptions& options, PassContext& context)
-      : module_(module),
-        pipeline_(pipeline),
-        options_(options),
-        context_(context),
-        num_steps_(std::min(pipeline.steps.size(), options.stop_after)) {
+      : module_(module), pipeline_(pipeline), options_(options), context_(context) {
     if (options.check_hash) {
       hash_ = structural_hash(module);
       decisions_ = find_decisions(module);
@@ -270,8 +263,7 @@ class PipelineRun {
     }
     if (proof_.has_value()) {
       report.certificate = proof_->certify(module_, report.steps, report.has_stale_certificate);
-    } else if (std::none_of(report.steps.begin(), report.steps.end(),
-                            [](const StepReport& step) { return step.result.changed(); })) {
+    } else if (std::ranges::none_of(report.steps, [](const StepReport& step) { return step.result.changed(); })) {
       report.certificate = module_.certificate;
     }
     return report;
@@ -344,7 +336,7 @@ class PipelineRun {
   const Pipeline& pipeline_;
   const RunOptions& options_;
   PassContext& context_;
-  const size_t num_steps_;
+  const size_t num_steps_ = std::min(pipeline_.steps.size(), options_.stop_after);
   StructuralHash hash_;
   std::vector<bool> is_known_;  // by graph: well formed, and unchanged since that check
   Decisions decisions_;

@@ -93,8 +93,7 @@ class Parser {
       OptionText option;
       option.name = parse_name();
       if (option.name.text.empty()) return error(ErrorCode::kBadPipeline, at_, "expected the name of an option", "");
-      for (const OptionText& other : options) {
-        if (other.name.text != option.name.text) continue;
+      if (std::ranges::any_of(options, [&](const OptionText& other) { return other.name.text == option.name.text; })) {
         return error(ErrorCode::kBadPipeline, option.name.column, "option '" + option.name.text + "' is given twice",
                      "");
       }
@@ -193,10 +192,7 @@ class Parser {
   }
 
   Error error(ErrorCode code, size_t column, std::string message, std::string hint) const {
-    Error made;
-    made.code = code;
-    made.message = std::move(message);
-    made.hint = std::move(hint);
+    Error made{code, std::move(message), std::move(hint), {}};
     place(made, column);
     return made;
   }

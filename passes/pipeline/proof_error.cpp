@@ -24,18 +24,12 @@ std::string source_of(const Graph& graph, NodeId node) {
 }
 
 std::string_view change_text(ModuleProof::Change change) {
-  switch (change) {
-    case ModuleProof::Change::kAdded:
-      return "the first call that the input graph does not compute. The input graph has no node with this uid";
-    case ModuleProof::Change::kArguments:
-      return "the first call that the input graph does not compute. The input graph's node with this uid has other "
-             "arguments, constants or sizes";
-    case ModuleProof::Change::kData:
-      return "the first call that the input graph does not compute. The input graph's node with this uid is the same "
-             "call, but reads other data: its operands were computed or written differently, or it comes before or "
-             "after another write, draw or effect";
+  if (change == ModuleProof::Change::kAdded) return "The input graph has no node with this uid";
+  if (change == ModuleProof::Change::kArguments) {
+    return "The input graph's node with this uid has other arguments, constants or sizes";
   }
-  return "";
+  return "The input graph's node with this uid is the same call, but reads other data: its operands were computed or "
+         "written differently, or it comes before or after another write, draw or effect";
 }
 
 }  // namespace
@@ -75,7 +69,8 @@ Error proof_error(const Module& judged, const ModuleProof& proof) {
   error.where.module_path = after.text(graph[proof.first_new].module_path);
   error.where.source = source_of(graph, proof.first_new);
   error.where.excerpt = call_line(graph, proof.first_new);
-  error.hint = "the node shown is " + std::string(change_text(proof.change));
+  error.hint = "the node shown is the first call that the input graph does not compute. ";
+  error.hint += change_text(proof.change);
   return error;
 }
 

@@ -23,6 +23,7 @@ namespace fxopt {
 namespace {
 
 constexpr ProofRule kMarks = {ProofTerm::kMarksOnly, "", ""};
+constexpr ProofRule kClaims = {ProofTerm::kClaims, "", ""};
 constexpr ProofRule kAsTorch = {ProofTerm::kImitates, "compat", "torch"};
 
 // The only list of passes.
@@ -30,50 +31,41 @@ std::vector<PassInfo> make_registry() {
   std::vector<PassInfo> passes = {
       entry<alias_round_trips>("alias-round-trips", Numerics::kExact,
                                "Replace a slice of a gathered tensor by the rank's own shard.",
-                               {.needs = {},
-                                .ends = {},
-                                .proof = {{ProofTerm::kClaims, "", ""},
+                               {.proof = {kClaims,
                                           {ProofTerm::kDropsCollectives, "drop-gathers", "shown"},
                                           {ProofTerm::kDropsCollectives, "drop-gathers", "always"}}}),
       entry<bucket>("bucket", Numerics::kExact, "Merge collectives into fewer, larger ones.",
-                    {.needs = {}, .ends = {}, .proof = {{ProofTerm::kClaims, "", ""}, kAsTorch}}),
+                    {.proof = {kClaims, kAsTorch}}),
       entry<canonicalize>("canonicalize", Numerics::kExact,
-                          "Remove aliases, identity views and views that undo each other.",
-                          {.needs = {}, .ends = {}, .proof = {kAsTorch}}),
+                          "Remove aliases, identity views and views that undo each other.", {.proof = {kAsTorch}}),
       entry<compute_cap>("compute-cap", Numerics::kExact, "Interleave reduce-scatters with long runs of compute."),
-      entry<cse>("cse", Numerics::kExact, "Merge nodes that compute the same value.",
-                 {.needs = {}, .ends = {}, .proof = {kAsTorch}}),
+      entry<cse>("cse", Numerics::kExact, "Merge nodes that compute the same value.", {.proof = {kAsTorch}}),
       entry<dce>("dce", Numerics::kExact, "Erase nodes that no output or effect depends on.",
-                 {.needs = {},
-                  .ends = {},
-                  .proof = {{ProofTerm::kDropsDraws, "random", "remove"},
+                 {.proof = {{ProofTerm::kDropsDraws, "random", "remove"},
                             {ProofTerm::kDropsCollectives, "collectives", "remove"},
                             {ProofTerm::kDropsAssertions, "assertions", "remove"},
                             kAsTorch}}),
       entry<dedup_unshards>("dedup-unshards", Numerics::kExact,
-                            "Reuse a gathered parameter instead of gathering it again.",
-                            {.needs = {}, .ends = {}, .proof = {{ProofTerm::kClaims, "", ""}}}),
+                            "Reuse a gathered parameter instead of gathering it again.", {.proof = {kClaims}}),
       entry<fsdp_gathers>("fsdp-gathers", Numerics::kExact, "Tag FSDP all-gathers so that backward gathers again.",
                           {.needs = {OpenQuestion::kTags},
                            .ends = {{OpenQuestion::kPhases, "fsdp-gathers relies on phases"}},
                            .proof = {kMarks}}),
-      entry<fuse_gathers>(
-          "fuse-gathers", Numerics::kExact, "Fuse nested all-gathers over several mesh dimensions into one.",
-          {.needs = {}, .ends = {}, .proof = {{ProofTerm::kClaims, "", ""}, {ProofTerm::kDropsCollectives, "", ""}}}),
+      entry<fuse_gathers>("fuse-gathers", Numerics::kExact,
+                          "Fuse nested all-gathers over several mesh dimensions into one.",
+                          {.proof = {kClaims, {ProofTerm::kDropsCollectives, "", ""}}}),
       entry<infer_phase>("infer-phase", Numerics::kExact, "Mark forward and backward in a graph without phase markers.",
-                         {.needs = {OpenQuestion::kPhases}, .ends = {}, .proof = {kMarks}}),
+                         {.needs = {OpenQuestion::kPhases}, .proof = {kMarks}}),
       entry<join_pair>("join", Numerics::kExact, "Join a forward and a backward graph into a joint graph."),
       entry<partition>("partition", Numerics::kExact, "Split a joint graph into a forward and a backward graph.",
-                       {.needs = {},
-                        .ends = {{OpenQuestion::kPhases, "partition relies on phases"},
+                       {.ends = {{OpenQuestion::kPhases, "partition relies on phases"},
                                  {OpenQuestion::kTags, "partition carries out the tags"}},
                         .proof = {{ProofTerm::kDropsBackward, "mode", "inference"},
                                   {ProofTerm::kDropsCollectives, "mode", "inference"},
                                   kAsTorch}}),
       entry<raise_getitems>("raise-getitems", Numerics::kExact, "Move getitems right after the node that they index."),
       entry<remat>("remat", Numerics::kExact, "Recompute in backward the values that tags do not save.",
-                   {.needs = {},
-                    .ends = {{OpenQuestion::kPhases, "remat relies on phases and writes some"},
+                   {.ends = {{OpenQuestion::kPhases, "remat relies on phases and writes some"},
                              {OpenQuestion::kTags, "remat carries out the tags"}},
                     .proof = {kAsTorch}}),
       entry<sac>("sac", Numerics::kExact, "Tag forward values to save or recompute, by a policy.",
@@ -81,7 +73,7 @@ std::vector<PassInfo> make_registry() {
                   .ends = {{OpenQuestion::kPhases, "sac relies on phases"}},
                   .proof = {kMarks}}),
   };
-  std::sort(passes.begin(), passes.end(), [](const PassInfo& a, const PassInfo& b) { return a.name < b.name; });
+  std::ranges::sort(passes, {}, &PassInfo::name);
   return passes;
 }
 
@@ -98,10 +90,10 @@ std::string hint_for(std::string_view given, const std::vector<std::string_view>
 }  // namespace
 
 Error unknown_option_error(std::string_view pass, std::string_view option, const std::vector<std::string_view>& names) {
-  Error error;
-  error.code = ErrorCode::kUnknownOption;
-  error.message = "'" + std::string(pass) + "' has no option '" + std::string(option) + "'";
-  error.hint = names.empty() ? "it takes no options" : hint_for(option, names, "its options");
+  Error error{ErrorCode::kUnknownOption,
+              "'" + std::string(pass) + "' has no option '" + std::string(option) + "'",
+              names.empty() ? "it takes no options" : hint_for(option, names, "its options"),
+              {}};
   error.where.field = option;
   return error;
 }
@@ -129,8 +121,7 @@ std::vector<std::string_view> option_parts(std::string_view text) {
 
 std::string order_conflict(const PassInfo& earlier, const PassInfo& later) {
   for (const PassRules::End& end : earlier.rules.ends) {
-    const std::vector<OpenQuestion>& needs = later.rules.needs;
-    if (std::find(needs.begin(), needs.end(), end.question) == needs.end()) continue;
+    if (std::ranges::count(later.rules.needs, end.question) == 0) continue;
     return "it needs " + std::string(name_of(end.question)) + ", but " + std::string(end.why);
   }
   return std::string();
@@ -143,8 +134,7 @@ const std::vector<PassInfo>& pass_registry() {
 
 const PassInfo* find_pass(std::string_view name) {
   const std::vector<PassInfo>& passes = pass_registry();
-  const auto found = std::lower_bound(passes.begin(), passes.end(), name,
-                                      [](const PassInfo& info, std::string_view wanted) { return info.name < wanted; });
+  const auto found = std::ranges::lower_bound(passes, name, {}, &PassInfo::name);
   return found != passes.end() && found->name == name ? &*found : nullptr;
 }
 

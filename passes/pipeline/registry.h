@@ -57,8 +57,8 @@ struct PassRules {
     OpenQuestion question;
     std::string_view why;  // how the pass settles the question: "remat carries out the tags"
   };
-  std::vector<OpenQuestion> needs;
-  std::vector<End> ends;
+  std::vector<OpenQuestion> needs = {};
+  std::vector<End> ends = {};
   std::vector<ProofRule> proof = {};
 };
 

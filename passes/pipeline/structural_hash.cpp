@@ -59,10 +59,7 @@ class Hasher {
         break;
       default:
         add(item.first);
-        add(item.name.index());
-        add(item.mesh.index());
-        add(item.group.index());
-        add(item.text.index());
+        for (const StringId name : {item.name, item.mesh, item.group, item.text}) add(name.index());
         break;
     }
   }
@@ -98,6 +95,10 @@ class Hasher {
   void add_field(const std::vector<T>& field) {
     add(field.size());
     for (const T& item : field) add_field(item);
+  }
+  template <class... Fields>
+  void add_fields(const Fields&... fields) {
+    (add_field(fields), ...);
   }
 
  private:
@@ -147,23 +148,13 @@ class Hasher {
 };
 
 void add_extra(Hasher& hasher, const NodeExtra& extra) {
-  hasher.add_field(extra.verdict);
-  hasher.add_field(extra.mark_verdict);
-  hasher.add_field(extra.tag_source);
-  hasher.add_field(extra.origins);
+  hasher.add_fields(extra.verdict, extra.mark_verdict, extra.tag_source, extra.origins);
   hasher.add(extra.control.size());
   for (const ControlDep& dep : extra.control) {
     hasher.add(uint64_t{dep.node.index()} << 8 | static_cast<uint64_t>(dep.kind));
   }
-  hasher.add_field(extra.stream);
-  hasher.add_field(extra.bucket);
-  hasher.add_field(extra.capture);
-  hasher.add_field(extra.remarks);
-  hasher.add_field(extra.input);
-  hasher.add_field(extra.rng);
-  hasher.add_field(extra.event_record);
-  hasher.add_field(extra.event_wait);
-  hasher.add_field(extra.unknown);
+  hasher.add_fields(extra.stream, extra.bucket, extra.capture, extra.remarks, extra.input, extra.rng,
+                    extra.event_record, extra.event_wait, extra.unknown);
 }
 
 bool is_empty(const NodeExtra& extra) {
@@ -196,10 +187,7 @@ void add_node(Hasher& hasher, const Graph& graph, NodeId id) {
 uint64_t hash_graph(const Graph& graph) {
   Hasher hasher(graph.pool());
   hasher.add(uint64_t{graph.name().index()} << 8 | static_cast<uint64_t>(graph.kind));
-  hasher.add_field(graph.outputs);
-  hasher.add_field(graph.attributes);
-  hasher.add_field(graph.num_forward_outputs);
-  hasher.add_field(graph.subclasses);
+  hasher.add_fields(graph.outputs, graph.attributes, graph.num_forward_outputs, graph.subclasses);
   hasher.add(uint64_t{graph.in_spec.index()} << 32 | graph.out_spec.index());
   hasher.add(uint64_t{graph.owner.index()} << 32 | graph.class_name.index());
   hasher.add_args(graph.meta);
@@ -213,16 +201,8 @@ uint64_t hash_graph(const Graph& graph) {
 StructuralHash structural_hash(const Module& module) {
   StructuralHash out;
   Hasher hasher(module.pool);
-  hasher.add_field(module.erased);
-  hasher.add_field(module.groups);
-  hasher.add_field(module.rng_slots);
-  hasher.add_field(module.streams);
-  hasher.add_field(module.constants);
-  hasher.add_field(module.meshes);
-  hasher.add_field(module.op_schemas);
-  hasher.add_field(module.assertions);
-  hasher.add_field(module.symbols);
-  hasher.add_field(module.invocations);
+  hasher.add_fields(module.erased, module.groups, module.rng_slots, module.streams, module.constants, module.meshes,
+                    module.op_schemas, module.assertions, module.symbols, module.invocations);
   out.graphs.resize(module.num_graph_ids());
   for (const GraphId id : module.graphs()) {
     hasher.add(id.index());

@@ -30,12 +30,7 @@ NodeId reloaded_by(const Graph& graph, NodeId wait) {
 }  // namespace
 
 Reloads::Reloads(const Graph& graph, const PhaseMap& phases, const StorageMap& storages)
-    : graph_(graph),
-      storages_(storages),
-      waits_(graph.num_ids()),
-      owners_(storages.num_buffers()),
-      classes_(storages.num_buffers()),
-      offloads_(graph.num_ids(), false) {
+    : graph_(graph), storages_(storages) {
   for (const NodeId node : graph.nodes()) {
     if (!calls(graph, node, kWait) || !phases.is_backward(node)) continue;
     const NodeId offloaded = reloaded_by(graph, node);

@@ -42,10 +42,10 @@ class Reloads {
  private:
   const Graph& graph_;
   const StorageMap& storages_;
-  IdMap<NodeId, NodeId> waits_;      // offloaded value -> its wait in backward
-  IdMap<BufferId, NodeId> owners_;   // memory of an offloaded value -> the value
-  IdMap<BufferId, NodeId> classes_;  // alias class -> an offloaded value in it
-  IdMap<NodeId, bool> offloads_;
+  IdMap<NodeId, NodeId> waits_{graph_.num_ids()};             // offloaded value -> its wait in backward
+  IdMap<BufferId, NodeId> owners_{storages_.num_buffers()};   // memory of an offloaded value -> the value
+  IdMap<BufferId, NodeId> classes_{storages_.num_buffers()};  // alias class -> an offloaded value in it
+  IdMap<NodeId, bool> offloads_{graph_.num_ids(), false};
   bool empty_ = true;
 };
 

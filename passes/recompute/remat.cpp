@@ -47,6 +47,7 @@
 #include "ir/step/marks.h"
 #include "ir/step/tags.h"
 #include "ir/values/values.h"
+#include "passes/pass/nodes.h"
 #include "passes/pass/provenance.h"
 #include "passes/pass/replacer.h"
 #include "passes/recompute/reloads.h"
@@ -59,7 +60,7 @@ namespace {
 bool names_subgraph(const Graph& graph, NodeId node) {
   if (graph[node].kind != NodeKind::kGetAttr) return false;
   const std::string_view path = graph.module().text(graph.module().target(graph[node].target).name);
-  return std::any_of(graph.attributes.begin(), graph.attributes.end(), [&](const Attribute& attribute) {
+  return std::ranges::any_of(graph.attributes, [&](const Attribute& attribute) {
     return attribute.graph.is_valid() && graph.module().text(attribute.path) == path;
   });
 }
@@ -68,17 +69,9 @@ bool names_subgraph(const Graph& graph, NodeId node) {
 class Writer {
  public:
   Writer(Graph& graph, const RematFacts& facts, bool own_subgraphs, StringId pass, PassResult& result)
-      : graph_(graph),
-        phases_(facts.phases),
-        storages_(facts.storages),
-        reloads_(facts.reloads),
-        own_subgraphs_(own_subgraphs),
-        result_(result),
-        pass_(pass) {}
+      : graph_(graph), facts_(facts), own_subgraphs_(own_subgraphs), result_(result), pass_(pass) {}
 
   void run(const RematPlan& plan) {
-    mapped_ = IdMap<NodeId, NodeId>(graph_.num_ids());
-    buffers_ = IdMap<BufferId, StorageId>(storages_.num_buffers());
     move_to_forward(plan.sizes);
     for (const RematRegion& region : plan.regions) {
       for (const RematStep& step : region.steps) {
@@ -182,9 +175,8 @@ class Writer {
 
   // Records a backward view of a copy on the copy's storage.
   void follow_copies(NodeId node) {
-    const std::span<const BufferId> buffers = storages_.buffers(node);
-    const bool moved = std::any_of(buffers.begin(), buffers.end(),
-                                   [this](BufferId buffer) { return buffers_.get(buffer).is_valid(); });
+    const bool moved = std::ranges::any_of(storages_.buffers(node),
+                                           [this](BufferId buffer) { return buffers_.get(buffer).is_valid(); });
     if (moved) graph_[node].value = own_value(node);
   }
 
@@ -222,17 +214,18 @@ class Writer {
   }
 
   Graph& graph_;
-  const PhaseMap& phases_;
-  const StorageMap& storages_;
-  const Reloads& reloads_;
+  const RematFacts& facts_;
   bool own_subgraphs_;
   PassResult& result_;
   StringId pass_;
-  IdMap<NodeId, NodeId> mapped_;        // original to its copy in the current region
-  IdMap<BufferId, StorageId> buffers_;  // to the storage of the copy, likewise
-  IdMap<NodeId, NodeId> originals_;     // copy to its original
-  std::vector<NodeId> copied_;          // the keys set in mapped_
-  std::vector<BufferId> owned_;         // the keys set in buffers_
+  const PhaseMap& phases_ = facts_.phases;
+  const StorageMap& storages_ = facts_.storages;
+  const Reloads& reloads_ = facts_.reloads;
+  IdMap<NodeId, NodeId> mapped_{graph_.num_ids()};               // original to its copy in the current region
+  IdMap<BufferId, StorageId> buffers_{storages_.num_buffers()};  // to the storage of the copy, likewise
+  IdMap<NodeId, NodeId> originals_;                              // copy to its original
+  std::vector<NodeId> copied_;                                   // the keys set in mapped_
+  std::vector<BufferId> owned_;                                  // the keys set in buffers_
 };
 
 // A tag keeps its first verdict: a later run adds nothing to a tag that was carried out. A mark has
@@ -296,9 +289,7 @@ IdMap<NodeId, bool> find_unread(const Graph& graph, const RematPlan& plan) {
   IdMap<NodeId, bool> is_unread(graph.num_ids(), false);
   for (NodeId node = graph.last(); node.is_valid(); node = graph.prev(node)) {
     bool is_read = !plan.recomputed.get(node);
-    for (UseId use = graph.first_use(node); use.is_valid() && !is_read; use = graph.use(use).next) {
-      is_read = !is_unread.get(graph.use(use).user);
-    }
+    for_each_user(graph, node, [&](NodeId user) { is_read = is_read || !is_unread.get(user); });
     is_unread[node] = !is_read;
   }
   return is_unread;
@@ -347,11 +338,11 @@ void erase_originals(Graph& graph, const RematPlan& plan, const RematFacts& fact
 std::optional<Error> refused_by_torch(const Graph& graph, const TagDecisions& decisions) {
   for (const NodeId node : graph.nodes()) {
     if (!decisions.of[node].recompute || !is_random_call(graph, node)) continue;
-    Error error;
-    error.code = ErrorCode::kUnsupportedGraph;
-    error.message = "'%" + std::string(graph.name_of(node)) +
-                    "' draws random numbers and is tagged for recompute, which compat=torch refuses";
-    error.hint = "run remat without compat=torch, or tag the node MUST_SAVE";
+    Error error{ErrorCode::kUnsupportedGraph,
+                "'%" + std::string(graph.name_of(node)) +
+                    "' draws random numbers and is tagged for recompute, which compat=torch refuses",
+                "run remat without compat=torch, or tag the node MUST_SAVE",
+                {}};
     error.where.graph = graph.module().text(graph.name());
     error.where.node = graph.name_of(node);
     return error;

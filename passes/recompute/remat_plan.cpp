@@ -10,6 +10,8 @@
 #include "ir/alias/effects.h"
 #include "ir/step/halves.h"
 #include "ir/values/values.h"
+#include "passes/pass/nodes.h"
+#include "passes/pass/refusal.h"
 #include "passes/recompute/verdicts.h"
 
 namespace fxopt {
@@ -20,19 +22,7 @@ class Planner {
   enum class OnError { kStop, kPassOver };
 
   Planner(const Graph& graph, const RematFacts& facts, const RematOptions& options, OnError on_error)
-      : graph_(graph),
-        facts_(facts),
-        phases_(facts.phases),
-        decisions_(facts.decisions),
-        reloads_(facts.reloads),
-        compat_(options.compat),
-        on_error_(on_error),
-        hoisted_(graph.num_ids(), false) {
-    plan_.recomputed = IdMap<NodeId, bool>(graph.num_ids(), false);
-    plan_.blocked = IdMap<NodeId, TagRule>(graph.num_ids(), TagRule::kNone);
-    plan_.excluded = IdMap<NodeId, bool>(graph.num_ids(), false);
-    copied_in_ = read_in_ = IdMap<NodeId, uint32_t>(graph.num_ids(), 0);
-    plan_.is_size = IdMap<NodeId, bool>(graph.num_ids(), false);
+      : graph_(graph), facts_(facts), compat_(options.compat), on_error_(on_error) {
     exclude_modules(options.exclude);
     if (compat_ == Compat::kFxopt) find_sizes();
     for (const Unrepeatable& entry : decisions_.unrepeatable) unrepeatable_[entry.node] = entry.reason;
@@ -60,12 +50,11 @@ class Planner {
         block_once(node, TagRule::kShape, "read-for-shape", "saved: backward reads only its shape");
     }
     if (compat_ == Compat::kTorch && plan_.regions.size() > 1 && on_error_ == OnError::kStop) {
-      Error error{ErrorCode::kUnsupportedGraph,
-                  std::to_string(plan_.regions.size()) +
-                      " disjoint backward regions need recomputation, but compat=torch allows only one",
-                  "run remat without compat=torch, which handles any number",
-                  {}};
-      return error;
+      return Error{ErrorCode::kUnsupportedGraph,
+                   std::to_string(plan_.regions.size()) +
+                       " disjoint backward regions need recomputation, but compat=torch allows only one",
+                   "run remat without compat=torch, which handles any number",
+                   {}};
     }
     return std::move(plan_);
   }
@@ -75,18 +64,16 @@ class Planner {
     if (modules.empty()) return;
     for (const NodeId node : graph_.nodes()) {
       const std::string_view path = graph_.module().text(graph_[node].module_path);
-      plan_.excluded[node] = phases_.is_backward(node) &&
-                             std::any_of(modules.begin(), modules.end(),
-                                         [path](const std::string& module) { return is_within(path, module); });
+      plan_.excluded[node] =
+          phases_.is_backward(node) &&
+          std::ranges::any_of(modules, [path](const std::string& module) { return is_within(path, module); });
     }
   }
 
   void find_sizes() {
     for (const NodeId node : graph_.nodes()) {
       if (plan_.excluded[node] || !asks_for_sizes_alone(graph_, phases_, node)) continue;
-      bool is_wanted = false;
-      graph_.for_each_input(node, [&](NodeId input) { is_wanted = is_wanted || decisions_.of[input].recompute; });
-      if (!is_wanted) continue;
+      if (!any_input(graph_, node, [this](NodeId input) { return decisions_.of[input].recompute; })) continue;
       plan_.sizes.push_back(node);
       plan_.is_size[node] = true;
     }
@@ -114,11 +101,9 @@ class Planner {
   }
 
   bool any_custom_phase() const {
-    if (compat_ != Compat::kTorch) return false;
-    for (const NodeId node : graph_.nodes()) {
-      if (graph_[node].has(PhaseMarker::kCustomPhaseBackward)) return true;
-    }
-    return false;
+    return compat_ == Compat::kTorch && std::ranges::any_of(graph_.nodes(), [this](NodeId node) {
+             return graph_[node].has(PhaseMarker::kCustomPhaseBackward);
+           });
   }
 
   bool is_backward(NodeId node, bool use_phase_annotation) const {
@@ -129,9 +114,7 @@ class Planner {
   }
 
   bool reads_copy(NodeId consumer) const {
-    bool found = false;
-    graph_.for_each_input(consumer, [&](NodeId input) { found = found || is_copied(input); });
-    return found;
+    return any_input(graph_, consumer, [this](NodeId input) { return is_copied(input); });
   }
 
   bool is_copied(NodeId node) const { return copied_in_[node] == region_number_; }
@@ -150,8 +133,7 @@ class Planner {
     pending_.clear();
     want_inputs(consumer, false);
     while (!pending_.empty()) {
-      const auto [node, by_copy] = pending_.back();
-      pending_.pop_back();
+      const auto [node, by_copy] = take_last(pending_);
       if (is_copied(node)) continue;
       if (!is_on_reload(node, by_copy)) {
         if (!decisions_.of[node].recompute || is_view_of_saved(node, consumer)) continue;
@@ -174,9 +156,9 @@ class Planner {
       if (!runs_collective(node)) continue;
       for (const NodeId wait : waits_for(graph_, node)) pending_.push_back({wait, true});
     }
-    const auto in_order = [this](NodeId a, NodeId b) { return graph_.position(a) < graph_.position(b); };
-    std::sort(step.hoisted.begin(), step.hoisted.end(), in_order);
-    std::sort(step.copies.begin(), step.copies.end(), in_order);
+    for (std::vector<NodeId>* nodes : {&step.hoisted, &step.copies}) {
+      std::ranges::sort(*nodes, {}, [this](NodeId node) { return graph_.position(node); });
+    }
     return step;
   }
 
@@ -193,8 +175,7 @@ class Planner {
       if (!plan_.excluded[consumer] && !plan_.is_size[consumer]) readers.push_back(consumer);
     }
     while (!readers.empty()) {
-      const NodeId reader = readers.back();
-      readers.pop_back();
+      const NodeId reader = take_last(readers);
       graph_.for_each_input(reader, [&](NodeId input) {
         const bool is_new = decisions_.of[input].recompute && read_in_[input] != region_number_;
         if (!is_new || !may_copy_for(reader, input)) return;
@@ -338,25 +319,19 @@ class Planner {
   }
 
   Error unrepeatable_error(NodeId node, NodeId consumer) const {
-    Error error;
-    error.code = ErrorCode::kTagUnrepeatable;
-    error.message = "'%" + std::string(graph_.name_of(node)) + "' " + std::string(decisions_.wanted) +
-                    " and backward needs it ('%" + std::string(graph_.name_of(consumer)) + "'), but it " +
-                    std::string(unrepeatable_.get(node));
-    error.hint = decisions_.remedy;
-    error.where.graph = graph_.module().text(graph_.name());
-    error.where.node = graph_.name_of(node);
-    error.where.module_path = graph_.module().text(graph_[node].module_path);
-    return error;
+    return refused(graph_, node,
+                   quoted(graph_, node) + " " + std::string(decisions_.wanted) + " and backward needs it (" +
+                       quoted(graph_, consumer) + "), but it " + std::string(unrepeatable_.get(node)),
+                   std::string(decisions_.remedy), ErrorCode::kTagUnrepeatable);
   }
 
   const Graph& graph_;
   const RematFacts& facts_;
-  const PhaseMap& phases_;
-  const TagDecisions& decisions_;
-  const Reloads& reloads_;
   Compat compat_;
   OnError on_error_;
+  const PhaseMap& phases_ = facts_.phases;
+  const TagDecisions& decisions_ = facts_.decisions;
+  const Reloads& reloads_ = facts_.reloads;
   RematPlan plan_;
   uint32_t region_number_ = 0;
   IdMap<NodeId, uint32_t> copied_in_, read_in_;   // last region that copies it; reads its values

@@ -16,10 +16,8 @@ namespace {
 NodeId handed_on(const Graph& graph, const StorageMap& storages, NodeId node) {
   const NodeId input = graph[node].is_call() ? first_argument(graph, node) : NodeId();
   if (!input.is_valid()) return NodeId();
-  const std::span<const BufferId> made = storages.buffers(node);
-  const std::span<const BufferId> given = storages.buffers(input);
-  const bool shares = std::any_of(made.begin(), made.end(), [&given](BufferId id) {
-    return id.is_valid() && std::find(given.begin(), given.end(), id) != given.end();
+  const bool shares = std::ranges::any_of(storages.buffers(node), [&](BufferId id) {
+    return id.is_valid() && std::ranges::count(storages.buffers(input), id) > 0;
   });
   return shares || whole_of(graph, node).is_valid() ? input : NodeId();
 }
@@ -154,7 +152,7 @@ std::vector<std::pair<NodeId, TagVerdict>> judge_all_marks(const Graph& graph, c
 
 bool is_view_of_kept(const RematFacts& facts, const RematPlan& plan, NodeId node) {
   const std::span<const BufferId> buffers = facts.storages.buffers(node);
-  return !buffers.empty() && std::all_of(buffers.begin(), buffers.end(), [&](BufferId id) {
+  return !buffers.empty() && std::ranges::all_of(buffers, [&](BufferId id) {
     const Buffer& buffer = facts.storages.buffer(id);
     if (buffer.source != BufferSource::kNode) return true;
     const bool is_kept =

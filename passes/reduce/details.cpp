@@ -46,24 +46,16 @@ bool clear_all(Fields&... fields) {
   return (static_cast<int>(clear(fields)) | ...) != 0;
 }
 
-bool drop_tag(Graph& graph, NodeId node) { return clear(graph[node].tag); }
-
-bool drop_phase(Graph& graph, NodeId node) { return clear_all(graph[node].phase, graph[node].phase_markers); }
-
-bool drop_region(Graph& graph, NodeId node) { return clear(graph[node].region); }
-
-bool drop_module_path(Graph& graph, NodeId node) {
-  return clear_all(graph[node].module_path, graph[node].module_path_source);
+// Drops fields of a node.
+template <auto... kFields>
+bool drop(Graph& graph, NodeId node) {
+  return clear_all(graph[node].*kFields...);
 }
-
-bool drop_source(Graph& graph, NodeId node) { return clear(graph[node].source); }
 
 bool drop_sequence_number(Graph& graph, NodeId node) {
   graph[node].seq_nr = 0;
   return clear(graph[node].has_seq_nr);
 }
-
-bool drop_meta(Graph& graph, NodeId node) { return clear(graph[node].meta); }
 
 // Drops fields of the rare part of a node.
 template <auto... kFields>
@@ -94,8 +86,8 @@ bool drop_subclass(Graph& graph, NodeId node) {
 }
 
 constexpr std::array kNodeDetails = {
-    NodeDetail{"source locations", drop_source},
-    NodeDetail{"unknown metadata", drop_meta},
+    NodeDetail{"source locations", drop<&Node::source>},
+    NodeDetail{"unknown metadata", drop<&Node::meta>},
     NodeDetail{"sequence numbers", drop_sequence_number},
     NodeDetail{"history", drop_extra<&NodeExtra::verdict, &NodeExtra::origins, &NodeExtra::remarks>},
     NodeDetail{"unknown fields", drop_extra<&NodeExtra::unknown>},
@@ -105,44 +97,42 @@ constexpr std::array kNodeDetails = {
     NodeDetail{"rng slots", drop_extra<&NodeExtra::rng>},
     NodeDetail{"roles of inputs", drop_extra<&NodeExtra::input>},
     NodeDetail{"control dependencies", drop_extra<&NodeExtra::control>},
-    NodeDetail{"tags", drop_tag},
-    NodeDetail{"regions", drop_region},
-    NodeDetail{"module paths", drop_module_path},
-    NodeDetail{"phases", drop_phase},
+    NodeDetail{"tags", drop<&Node::tag>},
+    NodeDetail{"regions", drop<&Node::region>},
+    NodeDetail{"module paths", drop<&Node::module_path, &Node::module_path_source>},
+    NodeDetail{"phases", drop<&Node::phase, &Node::phase_markers>},
     NodeDetail{"subclasses of tensors", drop_subclass},
     NodeDetail{"storages", drop_storages},
 };
 
-// Calls drop(graph) for each graph.
-template <class Drop>
-bool drop_of_graphs(Module& module, const Drop& drop) {
+// Drops fields of a module.
+template <auto... kFields>
+bool drop_of_module(Module& module) {
+  return clear_all(module.*kFields...);
+}
+
+// Drops fields of each graph.
+template <auto... kFields>
+bool drop_of_graphs(Module& module) {
   bool has_changed = false;
-  for (const GraphId id : module.graphs()) has_changed = drop(module.graph(id)) || has_changed;
+  for (const GraphId id : module.graphs()) has_changed = clear_all(module.graph(id).*kFields...) || has_changed;
   return has_changed;
 }
 
 constexpr std::array kModuleDetails = {
     ModuleDetail{"notes of the module",
-                 [](Module& m) {
-                   return clear_all(m.name, m.producer, m.meta, m.unknown, m.profile, m.memory_plan, m.certificate);
-                 }},
-    ModuleDetail{"invocations", [](Module& m) { return clear(m.invocations); }},
-    ModuleDetail{"assertions", [](Module& m) { return clear(m.assertions); }},
-    ModuleDetail{"erased nodes", [](Module& m) { return clear(m.erased); }},
-    ModuleDetail{"rank", [](Module& m) { return clear(m.rank); }},
+                 drop_of_module<&Module::name, &Module::producer, &Module::meta, &Module::unknown, &Module::profile,
+                                &Module::memory_plan, &Module::certificate>},
+    ModuleDetail{"invocations", drop_of_module<&Module::invocations>},
+    ModuleDetail{"assertions", drop_of_module<&Module::assertions>},
+    ModuleDetail{"erased nodes", drop_of_module<&Module::erased>},
+    ModuleDetail{"rank", drop_of_module<&Module::rank>},
     ModuleDetail{"notes of graphs",
-                 [](Module& m) {
-                   return drop_of_graphs(
-                       m, [](Graph& g) { return clear_all(g.in_spec, g.out_spec, g.class_name, g.meta, g.unknown); });
-                 }},
-    ModuleDetail{"layouts of subclasses",
-                 [](Module& m) { return drop_of_graphs(m, [](Graph& g) { return clear(g.subclasses); }); }},
-    ModuleDetail{"roles of outputs",
-                 [](Module& m) { return drop_of_graphs(m, [](Graph& g) { return clear(g.outputs); }); }},
-    ModuleDetail{"numbers of forward outputs",
-                 [](Module& m) { return drop_of_graphs(m, [](Graph& g) { return clear(g.num_forward_outputs); }); }},
-    ModuleDetail{"kinds of graphs",
-                 [](Module& m) { return drop_of_graphs(m, [](Graph& g) { return clear(g.kind); }); }},
+                 drop_of_graphs<&Graph::in_spec, &Graph::out_spec, &Graph::class_name, &Graph::meta, &Graph::unknown>},
+    ModuleDetail{"layouts of subclasses", drop_of_graphs<&Graph::subclasses>},
+    ModuleDetail{"roles of outputs", drop_of_graphs<&Graph::outputs>},
+    ModuleDetail{"numbers of forward outputs", drop_of_graphs<&Graph::num_forward_outputs>},
+    ModuleDetail{"kinds of graphs", drop_of_graphs<&Graph::kind>},
     ModuleDetail{"numbers of nodes", renumber},
 };
 

@@ -67,10 +67,8 @@ class Records {
   void follow() {
     if (!inputs_.any_gone() && !outputs_.any_gone()) return;
     for (const NodeId node : placeholders_of(graph_)) {
-      const NodeExtra* extra = graph_.extra(node);
-      if (extra != nullptr && extra->input.has_value()) {
-        inputs_.follow(graph_.mutable_extra(node).input->alias_of_input);
-      }
+      if (recorded_input(graph_, node) == nullptr) continue;
+      inputs_.follow(graph_.mutable_extra(node).input->alias_of_input);
     }
     follow_outputs();
     follow_subclasses();
@@ -142,8 +140,7 @@ constexpr size_t kMaxAncestors = 32;
 // One edit of one graph.
 class Editor {
  public:
-  Editor(Graph& graph, Sweep sweep)
-      : graph_(graph), sweep_(sweep), effects_(graph), inputs_(placeholders_of(graph)), gone_leaves_(count_leaves()) {}
+  Editor(Graph& graph, Sweep sweep) : graph_(graph), sweep_(sweep) {}
 
   bool remove(const std::vector<NodeId>& nodes, StandIn stand_in) {
     std::vector<NodeId> order = nodes;
@@ -178,8 +175,6 @@ class Editor {
   }
 
  private:
-  size_t count_leaves() const { return output_leaves(graph_).size(); }
-
   // `nodes` and all their transitive users, in schedule order, without the output.
   std::vector<NodeId> with_users(const std::vector<NodeId>& nodes) const {
     IdMap<NodeId, bool> goes(graph_.num_ids());
@@ -215,7 +210,7 @@ class Editor {
       if (has_its_value(ancestors[i])) return ancestors[i];
       for (const NodeId input : graph_.inputs(ancestors[i])) {
         if (ancestors.size() >= kMaxAncestors) break;
-        if (std::find(ancestors.begin(), ancestors.end(), input) == ancestors.end()) ancestors.push_back(input);
+        if (std::ranges::count(ancestors, input) == 0) ancestors.push_back(input);
       }
     }
     for (const NodeId input : inputs_) {
@@ -254,9 +249,7 @@ class Editor {
 
   void rebuild_output() {
     const NodeId output = graph_.output();
-    if (!output.is_valid() || std::none_of(gone_leaves_.begin(), gone_leaves_.end(), [](bool gone) { return gone; })) {
-      return;
-    }
+    if (!output.is_valid() || std::ranges::count(gone_leaves_, true) == 0) return;
     note_inputs(output);
     ArgStack stack(graph_.pool());
     size_t leaf = 0;
@@ -315,9 +308,9 @@ class Editor {
 
   Graph& graph_;
   Sweep sweep_;
-  EffectMap effects_;
-  std::vector<NodeId> inputs_;     // placeholders before the edit
-  std::vector<bool> gone_leaves_;  // by leaf of the output before the edit
+  EffectMap effects_{graph_};
+  std::vector<NodeId> inputs_ = placeholders_of(graph_);                             // placeholders before the edit
+  std::vector<bool> gone_leaves_ = std::vector<bool>(output_leaves(graph_).size());  // by leaf before the edit
   std::vector<NodeId> lost_a_user_;
   bool has_changed_ = false;
 };

@@ -30,11 +30,7 @@
 namespace fxopt {
 namespace {
 
-struct NodeKey {
-  std::string graph;
-  std::string node;
-  auto operator<=>(const NodeKey&) const = default;
-};
+using NodeKey = std::pair<std::string, std::string>;  // the names of a graph and of a node
 
 // Ways to remove nodes, in the order tried: the one with the smallest result first.
 struct Way {
@@ -50,13 +46,16 @@ std::unique_ptr<Module> parse_case(const std::string& text) {
   return std::move(*module);
 }
 
+NodeKey key_of(const Graph& graph, NodeId node) {
+  return {std::string(graph.module().text(graph.name())), std::string(graph.name_of(node))};
+}
+
 std::vector<NodeKey> nodes_of(const Module& module) {
   std::vector<NodeKey> keys;
   for (const GraphId id : module.graphs()) {
     const Graph& graph = module.graph(id);
     for (const NodeId node : graph.nodes()) {
-      if (graph[node].kind == NodeKind::kOutput) continue;
-      keys.push_back({std::string(module.text(graph.name())), std::string(graph.name_of(node))});
+      if (graph[node].kind != NodeKind::kOutput) keys.push_back(key_of(graph, node));
     }
   }
   return keys;
@@ -242,15 +241,14 @@ class Reducer {
   }
 
   bool try_without(const std::set<NodeKey>& keys) {
-    return std::any_of(kWays.begin(), kWays.end(), [&](const Way& way) {
+    return std::ranges::any_of(kWays, [&](const Way& way) {
       return try_edit([&](Module& module) {
         bool has_changed = false;
         for (const GraphId id : module.graphs()) {
           Graph& graph = module.graph(id);
           std::vector<NodeId> nodes;
           for (const NodeId node : graph.nodes()) {
-            const NodeKey key{std::string(module.text(graph.name())), std::string(graph.name_of(node))};
-            if (graph[node].kind != NodeKind::kOutput && keys.contains(key)) nodes.push_back(node);
+            if (graph[node].kind != NodeKind::kOutput && keys.contains(key_of(graph, node))) nodes.push_back(node);
           }
           if (!nodes.empty()) has_changed = remove_nodes(graph, nodes, way.stand_in, way.sweep) || has_changed;
         }
@@ -274,8 +272,7 @@ class Reducer {
         const std::vector<NodeKey> keys = nodes_of(*parse_case(text));
         left = {keys.begin(), keys.end()};
       }
-      return std::any_of(groups[group].begin(), groups[group].end(),
-                         [&](const NodeKey& key) { return left.contains(key); });
+      return std::ranges::any_of(groups[group], [&](const NodeKey& key) { return left.contains(key); });
     };
     delta_debug(groups.size(), without, is_there);
   }
@@ -304,7 +301,7 @@ class Reducer {
         if (path.empty() || graph[node].kind == NodeKind::kOutput) continue;
         const size_t place = places.emplace(path, groups.size()).first->second;
         if (place == groups.size()) groups.emplace_back();
-        groups[place].push_back({std::string(module->text(graph.name())), std::string(graph.name_of(node))});
+        groups[place].push_back(key_of(graph, node));
       }
     }
     return groups;
@@ -326,8 +323,7 @@ class Reducer {
       return try_edit([&](Module& module) { return remove_records(module, names); });
     };
     const auto is_there = [&](size_t record) {
-      const std::vector<std::string> left = named_records(*parse_case(best_.graph));
-      return std::find(left.begin(), left.end(), all[record]) != left.end();
+      return std::ranges::count(named_records(*parse_case(best_.graph)), all[record]) > 0;
     };
     delta_debug(all.size(), without, is_there);
   }
@@ -367,19 +363,16 @@ class Reducer {
         if (detail.drop(graph, node)) places.emplace_back(id, node);
       }
     }
-    std::vector<bool> gone(places.size(), false);
     const auto without = [&](const std::vector<size_t>& chosen) {
-      const bool is_smaller = try_edit([&](Module& module) {
+      return try_edit([&](Module& module) {
         bool has_changed = false;
         for (const size_t place : chosen) {
           has_changed = detail.drop(module.graph(places[place].first), places[place].second) || has_changed;
         }
         return has_changed;
       });
-      for (const size_t place : chosen) gone[place] = gone[place] || is_smaller;
-      return is_smaller;
     };
-    delta_debug(places.size(), without, [&](size_t place) { return !gone[place]; });
+    delta_debug(places.size(), without, [](size_t) { return true; });
   }
 
   ReduceCase& best_;

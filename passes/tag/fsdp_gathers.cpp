@@ -22,6 +22,7 @@
 #include "ir/alias/storages.h"
 #include "ir/step/phases.h"
 #include "ir/step/unshard.h"
+#include "passes/pass/nodes.h"
 
 namespace fxopt {
 namespace {
@@ -29,14 +30,7 @@ namespace {
 class GatherTagger {
  public:
   GatherTagger(Graph& graph, Facts& facts, const FsdpGathersOptions& options, PassResult& result)
-      : graph_(graph),
-        facts_(facts),
-        phases_(facts.phases()),
-        options_(options),
-        result_(result),
-        policy_(graph, phases_, options.marked, "fsdp-gathers", result),
-        unshards_(find_unshards(graph, parameters_of(graph, facts.storages(), false),
-                                [this](NodeId node) { return !phases_.is_backward(node); })) {}
+      : graph_(graph), facts_(facts), options_(options), result_(result) {}
 
   void run() {
     result_.note("gathers", unshards_.gathers);
@@ -67,10 +61,7 @@ class GatherTagger {
     for (const NodeId node : graph_.nodes()) {
       if (!graph_[node].is_call() || !is_gathered(node) || !is_reached(node)) continue;
       bool is_last = false;
-      for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
-        const NodeId user = graph_.use(use).user;
-        is_last = is_last || !is_gathered(user) || !is_reached(user);
-      }
+      for_each_user(graph_, node, [&](NodeId user) { is_last = is_last || !is_gathered(user) || !is_reached(user); });
       if (!is_last) continue;
       for (const BufferId id : storages.buffers(node)) {
         if (!id.is_valid() || storages.buffer(id).source != BufferSource::kNode) continue;
@@ -92,11 +83,12 @@ class GatherTagger {
 
   Graph& graph_;
   Facts& facts_;
-  const PhaseMap& phases_;
   const FsdpGathersOptions& options_;
   PassResult& result_;
-  PolicyTagger policy_;
-  UnshardMap unshards_;
+  const PhaseMap& phases_ = facts_.phases();
+  PolicyTagger policy_{graph_, phases_, options_.marked, "fsdp-gathers", result_};
+  UnshardMap unshards_ = find_unshards(graph_, parameters_of(graph_, facts_.storages(), false),
+                                       [this](NodeId node) { return !phases_.is_backward(node); });
 };
 
 }  // namespace

@@ -27,27 +27,16 @@
 #include "ir/step/tags.h"
 #include "ir/values/call_args.h"
 #include "ir/values/values.h"
+#include "passes/pass/nodes.h"
 #include "passes/tag/layers.h"
 
 namespace fxopt {
 namespace {
 
-template <class Matches>
-bool any_of(const std::vector<std::string>& names, const Matches& matches) {
-  return std::any_of(names.begin(), names.end(), matches);
-}
-
 class SacTagger {
  public:
   SacTagger(Facts& facts, const SacOptions& options, const PolicyTagger& policy, PassResult& result)
-      : graph_(facts.graph()),
-        policy_(policy),
-        options_(options),
-        result_(result),
-        phases_(facts.phases()),
-        effects_(facts.effects()),
-        tags_(graph_.num_ids(), Tag::kNone),
-        is_selected_(graph_.num_ids(), false) {}
+      : facts_(facts), options_(options), policy_(policy), result_(result) {}
 
   // The tag each node should carry; nodes that have one keep it.
   IdMap<NodeId, Tag> run() {
@@ -74,12 +63,12 @@ class SacTagger {
     if (matches_any(options_.save, path, op.name)) return Tag::kMustSave;
     if (is_selected_[node]) return choose_selected(node);
     if (options_.policy == SacPolicy::kNone) return Tag::kNone;
-    if (any_of(options_.exclude, [path](const std::string& module) { return is_within(path, module); })) {
+    if (std::ranges::any_of(options_.exclude, [path](const std::string& module) { return is_within(path, module); })) {
       return Tag::kNone;
     }
     if (view_of_call(graph_, node) == ViewKind::kProjection || op.has(Effect::kWaits)) {
-      const Arg* parent = graph_.arg(node, 0);
-      return parent != nullptr && parent->is(ArgKind::kNode) ? tag_of(parent->as_node()) : Tag::kNone;
+      const NodeId parent = first_argument(graph_, node);
+      return parent.is_valid() ? tag_of(parent) : Tag::kNone;
     }
     if (is_symbol(node) || !why_unrepeatable(graph_, node, effects_).empty()) return Tag::kMustSave;
     const Tag tag = options_.policy == SacPolicy::kFull ? Tag::kMustRecompute : choose_per_op(node, op, path);
@@ -116,7 +105,7 @@ class SacTagger {
   Tag choose_per_op(NodeId node, const Op& op, std::string_view path) {
     if (!is_saved(op)) return Tag::kPreferRecompute;
     if (!op.in(OpSet::kTitanMatmul)) return Tag::kMustSave;
-    const bool uncounted = any_of(options_.recompute_matmuls_of, [path](const std::string& part) {
+    const bool uncounted = std::ranges::any_of(options_.recompute_matmuls_of, [path](const std::string& part) {
       return path.find(part) != std::string_view::npos;
     });
     if (uncounted) return Tag::kPreferRecompute;
@@ -132,7 +121,7 @@ class SacTagger {
 
   bool is_saved(const Op& op) const {
     if (options_.save_ops.empty()) return op.in(OpSet::kTitanSave);
-    return any_of(options_.save_ops, [&op](const std::string& name) { return op.name == name; });
+    return std::ranges::count(options_.save_ops, op.name) > 0;
   }
 
   void save_first_residuals() {
@@ -168,26 +157,25 @@ class SacTagger {
     const Layers layers(graph_, phases_);
     for (const NodeId node : graph_.nodes()) {
       if (graph_[node].tag != Tag::kNone || !wants_recompute(tag_of(node))) continue;
-      for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
-        const NodeId user = graph_.use(use).user;
-        if (phases_.is_backward(user) || !wants_recompute(tag_of(user))) continue;
-        if (layers.crosses(node, user)) {
-          tags_[node] = Tag::kMustSave;
-          break;
-        }
-      }
+      bool crosses = false;
+      for_each_user(graph_, node, [&](NodeId user) {
+        crosses =
+            crosses || (!phases_.is_backward(user) && wants_recompute(tag_of(user)) && layers.crosses(node, user));
+      });
+      if (crosses) tags_[node] = Tag::kMustSave;
     }
   }
 
-  const Graph& graph_;
-  const PolicyTagger& policy_;
+  Facts& facts_;
   const SacOptions& options_;
+  const PolicyTagger& policy_;
   PassResult& result_;
-  const PhaseMap& phases_;
-  EffectMap& effects_;
-  IdMap<NodeId, Tag> tags_;
+  const Graph& graph_ = facts_.graph();
+  const PhaseMap& phases_ = facts_.phases();
+  EffectMap& effects_ = facts_.effects();
+  IdMap<NodeId, Tag> tags_{graph_.num_ids(), Tag::kNone};
   RegionKey layer_;
-  IdMap<NodeId, bool> is_selected_;
+  IdMap<NodeId, bool> is_selected_{graph_.num_ids(), false};
   int64_t matmuls_ = 0;
 };
 

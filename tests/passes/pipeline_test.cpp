@@ -46,7 +46,7 @@ struct EnumNames<Colour> {
 namespace {
 
 // Changes the graph as `colour` and `where` demand, and counts `coats` if `loud`.
-Result<PassResult> paint(Graph& graph, const PaintOptions& options) {
+Result<PassResult> paint(Graph& graph, const PaintOptions& options, PassContext&) {
   PassResult result;
   if (options.where == "nowhere") return Error{ErrorCode::kUnsupportedGraph, "nothing to paint", "", {}};
   if (options.colour == Colour::kBlue) graph[graph.first()].tag = Tag::kMustSave;
@@ -160,7 +160,7 @@ struct BasketOptions {
   }
 };
 
-Result<PassResult> fill(Module&, const BasketOptions&) { return PassResult(); }
+Result<PassResult> fill(Module&, const BasketOptions&, PassContext&) { return PassResult(); }
 
 // The pipeline text of an option with this value, or the error's message and hint if the value is
 // refused.
