@@ -34,7 +34,8 @@ class Image {
 
 Program::Program(Device& device, const FxProgramSource& source) : device_(device), driver_(device.driver()) {
   try {
-    build(source);
+    add_streams(source);
+    add_launches(source);
   } catch (...) {
     give_back();
     throw;
@@ -54,11 +55,6 @@ void Program::give_back() {
   } catch (const DeviceError&) {
     // Device memory is released with the device.
   }
-}
-
-void Program::build(const FxProgramSource& source) {
-  add_streams(source);
-  add_launches(source);
 }
 
 CUevent Program::event() {

@@ -26,7 +26,6 @@ class Program {
     int64_t units;
     uint32_t lanes, step, phase;
   };
-  void build(const FxProgramSource& source);
   void give_back();
   void add_launches(const FxProgramSource& source);
   void add_streams(const FxProgramSource& source);

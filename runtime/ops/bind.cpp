@@ -27,21 +27,9 @@ FxNumber whole(int64_t value) { return number_of(ScalarValue::of(value)); }
 
 // The types that kernels load and store (ops/kernels/dtype.h).
 bool has_loads(DType dtype) {
-  switch (dtype) {
-    case DType::kUint8:
-    case DType::kInt8:
-    case DType::kInt16:
-    case DType::kInt32:
-    case DType::kInt64:
-    case DType::kFloat16:
-    case DType::kBfloat16:
-    case DType::kFloat32:
-    case DType::kFloat64:
-    case DType::kBool:
-      return true;
-    default:
-      return false;
-  }
+  constexpr DType kLoaded[] = {DType::kUint8,   DType::kInt8,     DType::kInt16,   DType::kInt32,   DType::kInt64,
+                               DType::kFloat16, DType::kBfloat16, DType::kFloat32, DType::kFloat64, DType::kBool};
+  return std::ranges::find(kLoaded, dtype) != std::end(kLoaded);
 }
 
 FxCompute compute_of(DType dtype) {
@@ -123,10 +111,27 @@ Strided broadcast_to(const TensorShape& from, const Sizes& sizes) {
 
 Strided layout_of(const TensorShape& shape) { return {shape.sizes, shape.strides}; }
 
+FxView view_of(const Operand& operand) { return view_of(layout_of(operand.shape), operand.shape.dtype, operand.data); }
+
+// The number of sizes is the rank, which a view limits.
+bool has_room(const Strided& layout, std::string& why) {
+  if (layout.sizes.size() <= FX_MAX_RANK) return true;
+  why = "more than " + std::to_string(FX_MAX_RANK) + " non-contiguous dimensions";
+  return false;
+}
+
+// Returns false if the sizes differ, or if there is not one stride for each size.
+bool are_alike(const std::vector<Strided*>& layouts) {
+  return std::all_of(layouts.begin(), layouts.end(), [&](const Strided* layout) {
+    return layout->sizes == layouts.front()->sizes && layout->strides.size() == layout->sizes.size();
+  });
+}
+
 // Sets ranks and data of views that are iterated together. Returns false if more than FX_MAX_RANK
 // dimensions remain.
 class ViewGroup {
  public:
+  void add(const Operand& operand) { add(layout_of(operand.shape), operand); }
   void add(Strided layout, const Operand& operand) {
     items_.push_back({std::move(layout), operand.shape.dtype, operand.data, {}, false});
   }
@@ -137,18 +142,14 @@ class ViewGroup {
     for (Item& item : items_) {
       if (!item.is_number) layouts.push_back(&item.layout);
     }
-    for (const Strided* layout : layouts) {
-      if (layout->sizes == layouts.front()->sizes && layout->strides.size() == layout->sizes.size()) continue;
+    if (!are_alike(layouts)) {
       why = "the sizes of its operands do not match its result";
       return false;
     }
     const size_t joined = layouts.empty() ? 0 : join_dims(layouts, split);
     if (new_split != nullptr) *new_split = joined;
     for (const Item& item : items_) {
-      if (item.layout.sizes.size() > FX_MAX_RANK) {
-        why = "more than " + std::to_string(FX_MAX_RANK) + " non-contiguous dimensions";
-        return false;
-      }
+      if (!has_room(item.layout, why)) return false;
       bound.views.push_back(item.is_number ? number_view(item.number) : view_of(item.layout, item.dtype, item.data));
     }
     return true;
@@ -168,7 +169,7 @@ class ViewGroup {
 // Joins one view's dimensions on its own.
 bool add_alone(BoundCall& bound, const Operand& operand, std::string& why) {
   ViewGroup group;
-  group.add(layout_of(operand.shape), operand);
+  group.add(operand);
   return group.finish(bound, why);
 }
 
@@ -194,6 +195,9 @@ void keep_bits(BoundCall& bound) {
   }
   bound.compute = FX_COMPUTE_INT64;
 }
+
+// Returns a call without views.
+BoundCall empty_call(uint32_t num_results, DType dtype) { return {{}, num_results, {}, compute_of(dtype)}; }
 
 int64_t wrap(int64_t dim, size_t rank) { return dim < 0 ? dim + static_cast<int64_t>(rank) : dim; }
 
@@ -348,7 +352,7 @@ std::optional<BoundCall> pointwise(const Binder& binder, std::string& why) {
   BoundCall bound;
   bound.num_results = 1;
   ViewGroup group;
-  group.add(layout_of(result->shape), *result);
+  group.add(*result);
   ResultType common;
   bool is_known = true;
   for_each_name(binder.row().inputs, [&](std::string_view name) {
@@ -376,13 +380,11 @@ std::optional<BoundCall> pointwise(const Binder& binder, std::string& why) {
 std::optional<BoundCall> dropout(const Binder& binder, std::string& why) {
   const std::optional<Operand> result = binder.result(0), mask = binder.result(1), x = binder.tensor("input");
   if (!result.has_value() || !mask.has_value() || !x.has_value() || mask->is_absent) return std::nullopt;
-  BoundCall bound;
-  bound.num_results = 2;
-  bound.compute = compute_of(x->shape.dtype);
+  BoundCall bound = empty_call(2, x->shape.dtype);
   ViewGroup group;
-  group.add(layout_of(result->shape), *result);
-  group.add(layout_of(mask->shape), *mask);
-  group.add(layout_of(x->shape), *x);
+  group.add(*result);
+  group.add(*mask);
+  group.add(*x);
   if (binder.drawn() != nullptr) {
     const TensorShape shape = contiguous(DType::kBool, mask->shape.sizes);
     group.add(layout_of(shape), {shape, const_cast<void*>(binder.drawn()), false});
@@ -399,11 +401,9 @@ namespace {
 std::optional<BoundCall> copy_from(const Binder& binder, std::string_view name, std::string& why) {
   const std::optional<Operand> result = binder.result(0), from = binder.tensor(name);
   if (!result.has_value() || !from.has_value()) return std::nullopt;
-  BoundCall bound;
-  bound.num_results = 1;
-  bound.compute = compute_of(from->shape.dtype);
+  BoundCall bound = empty_call(1, from->shape.dtype);
   ViewGroup group;
-  group.add(layout_of(result->shape), *result);
+  group.add(*result);
   group.add(broadcast_to(from->shape, result->shape.sizes), *from);
   if (!group.finish(bound, why)) return std::nullopt;
   if (from->shape.dtype == result->shape.dtype) keep_bits(bound);
@@ -421,13 +421,12 @@ std::optional<BoundCall> cat(const Binder& binder, std::string& why) {
   if (!result.has_value() || kind_of(list) != FX_WORD_LIST) return std::nullopt;
   const auto dim =
       static_cast<size_t>(wrap(binder.call().integer("dim").value_or(0), std::max<size_t>(result->shape.rank(), 1)));
-  const FxPlan& plan = binder.call().plan();
   std::vector<FxView> to, from;
   bool is_real = false, is_double = false;
   int64_t filled = 0;
   Operand part = *result;
-  for (int64_t i = 1; i <= small_int_of(plan.words[index_of(list)]); ++i) {
-    const std::optional<Operand> operand = binder.of_word(plan.words[index_of(list) + static_cast<uint32_t>(i)]);
+  for (const FxWord item : items_of(binder.call().plan(), list)) {
+    const std::optional<Operand> operand = binder.of_word(item);
     if (!operand.has_value() || operand->is_absent) return std::nullopt;
     // an empty list in the old style
     if (operand->shape.rank() == 1 && operand->shape.sizes[0] == 0) continue;
@@ -436,8 +435,8 @@ std::optional<BoundCall> cat(const Binder& binder, std::string& why) {
     filled += operand->shape.sizes[dim];
     BoundCall pair;
     ViewGroup group;
-    group.add(layout_of(part.shape), part);
-    group.add(layout_of(operand->shape), *operand);
+    group.add(part);
+    group.add(*operand);
     if (!group.finish(pair, why)) return std::nullopt;
     to.push_back(pair.views[0]);
     from.push_back(pair.views[1]);
@@ -452,12 +451,14 @@ std::optional<BoundCall> cat(const Binder& binder, std::string& why) {
     why = "the sizes of its operands do not match its result";
     return std::nullopt;
   }
-  BoundCall bound;
-  bound.num_results = static_cast<uint32_t>(to.size());
-  bound.compute = is_double ? FX_COMPUTE_DOUBLE : is_real ? FX_COMPUTE_FLOAT : FX_COMPUTE_INT64;
-  bound.views = std::move(to);
-  bound.views.insert(bound.views.end(), from.begin(), from.end());
-  return bound;
+  const auto num_results = static_cast<uint32_t>(to.size());
+  to.insert(to.end(), from.begin(), from.end());
+  return BoundCall{std::move(to),
+                   num_results,
+                   {},
+                   is_double ? FX_COMPUTE_DOUBLE
+                   : is_real ? FX_COMPUTE_FLOAT
+                             : FX_COMPUTE_INT64};
 }
 
 std::optional<BoundCall> slice_backward(const Binder& binder, std::string& why) {
@@ -484,12 +485,10 @@ std::optional<BoundCall> slice_backward(const Binder& binder, std::string& why) 
   const int64_t element = element_size(result->shape.dtype);
   if (part.data != nullptr) part.data = static_cast<char*>(part.data) + first * part.shape.strides[d] * element;
   part.shape.strides[d] *= *step;
-  BoundCall bound;
-  bound.num_results = 2;
-  bound.compute = compute_of(gradient->shape.dtype);
+  BoundCall bound = empty_call(2, gradient->shape.dtype);
   ViewGroup group;
-  group.add(layout_of(part.shape), part);
-  group.add(layout_of(gradient->shape), *gradient);
+  group.add(part);
+  group.add(*gradient);
   if (!add_alone(bound, *result, why) || !group.finish(bound, why)) return std::nullopt;
   return bound;
 }
@@ -497,16 +496,11 @@ std::optional<BoundCall> slice_backward(const Binder& binder, std::string& why) 
 std::optional<BoundCall> fill(const Binder& binder, std::string& why) {
   const std::optional<Operand> result = binder.result(0);
   if (!result.has_value()) return std::nullopt;
-  BoundCall bound;
-  bound.num_results = 1;
-  bound.compute = compute_of(result->shape.dtype);
-  const std::string_view name = binder.row().name;
-  if (binder.call().is_given("s")) {
-    if (!binder.call().number("s").has_value()) return std::nullopt;
-    bound.params.push_back(number_of(*binder.call().number("s")));
-  } else {
-    bound.params.push_back(whole(name.starts_with("aten.ones") ? 1 : 0));
-  }
+  BoundCall bound = empty_call(1, result->shape.dtype);
+  std::optional<ScalarValue> value = ScalarValue::of(binder.row().name.starts_with("aten.ones") ? 1 : 0);
+  if (binder.call().is_given("s")) value = binder.call().number("s");
+  if (!value.has_value()) return std::nullopt;
+  bound.params.push_back(number_of(*value));
   if (!add_alone(bound, *result, why)) return std::nullopt;
   return bound;
 }
@@ -533,9 +527,7 @@ std::optional<BoundCall> reduction(const Binder& binder, std::string& why) {
   for (const int64_t dim : *dims) {
     if (rank > 0) is_reduced[static_cast<size_t>(wrap(dim, rank))] = true;
   }
-  BoundCall bound;
-  bound.num_results = 1;
-  bound.compute = compute_of(result->shape.dtype);
+  BoundCall bound = empty_call(1, result->shape.dtype);
   if (!add_alone(bound, *result, why)) return std::nullopt;
   const auto reduced = static_cast<size_t>(std::count(is_reduced.begin(), is_reduced.end(), true));
   ViewGroup group;
@@ -576,79 +568,51 @@ std::optional<BoundCall> softmax(const Binder& binder, std::string& why) {
 namespace {
 
 // Rows of norms: whole tensors are iterated together, statistics by row, parameters along a row.
-class RowGroups {
- public:
-  RowGroups(const TensorShape& shape, size_t row_rank) : shape_(shape), split_(shape.rank() - row_rank) {}
-
-  void add_whole(const Operand& operand) { add(operand, Kind::kWhole, {}); }
-  void add_statistic(const Operand& operand) { add(operand, Kind::kStatistic, {}); }
-  // `number` replaces an operand that is None.
-  void add_parameter(const Operand& operand, double number) {
-    add(operand, Kind::kParameter, number_of(ScalarValue::of_real(number)));
-  }
-
-  bool finish(BoundCall& bound, std::string& why) {
-    // Broadcasts parameters over rows and statistics over the elements of a row, so that all
-    // iterate together.
-    std::vector<Strided> layouts;
-    for (const Item& item : items_) layouts.push_back(spread(item));
-    std::vector<Strided*> used;
-    for (size_t i = 0; i < items_.size(); ++i) {
-      if (!items_[i].operand.is_absent) used.push_back(&layouts[i]);
-    }
-    for (const Strided* layout : used) {
-      if (layout->sizes == used.front()->sizes && layout->sizes.size() == shape_.rank()) continue;
-      why = "the sizes of its operands do not match each other";
-      return false;
-    }
-    const size_t split = join_dims(used, split_);
-    for (size_t i = 0; i < items_.size(); ++i) {
-      const Item& item = items_[i];
-      if (item.operand.is_absent) {
-        FxView view{};
-        if (item.kind == Kind::kParameter) view = number_view(item.number);
-        bound.views.push_back(view);
-        continue;
-      }
-      Strided& layout = layouts[i];
-      if (layout.sizes.size() > FX_MAX_RANK) {
-        why = "more than " + std::to_string(FX_MAX_RANK) + " non-contiguous dimensions";
-        return false;
-      }
-      const auto cut = static_cast<ptrdiff_t>(split);
-      if (item.kind == Kind::kStatistic) {
-        layout.sizes.erase(layout.sizes.begin() + cut, layout.sizes.end());
-        layout.strides.erase(layout.strides.begin() + cut, layout.strides.end());
-      } else if (item.kind == Kind::kParameter) {
-        layout.sizes.erase(layout.sizes.begin(), layout.sizes.begin() + cut);
-        layout.strides.erase(layout.strides.begin(), layout.strides.begin() + cut);
-      }
-      bound.views.push_back(view_of(layout, item.operand.shape.dtype, item.operand.data));
-    }
-    bound.params.insert(bound.params.begin(), whole(static_cast<int64_t>(used.front()->sizes.size() - split)));
-    return true;
-  }
-
- private:
-  enum class Kind { kWhole, kStatistic, kParameter };
-  struct Item {
-    Operand operand;
-    Kind kind;
-    FxNumber number;
-  };
-
-  void add(const Operand& operand, Kind kind, FxNumber number) { items_.push_back({operand, kind, number}); }
-
-  Strided spread(const Item& item) const {
-    if (item.operand.is_absent) return {};
-    if (item.kind == Kind::kWhole) return layout_of(item.operand.shape);
-    return broadcast_to(item.operand.shape, shape_.sizes);
-  }
-
-  const TensorShape& shape_;
-  size_t split_;
-  std::vector<Item> items_;
+enum class RowPart : uint8_t { kWhole, kStatistic, kParameter };
+struct RowItem {
+  const Operand& operand;
+  RowPart part;
+  double number = 0;  // replaces a parameter that is None
 };
+
+// Adds the views of items to a call. `shape` has the rows in its last `row_rank` dimensions.
+std::optional<BoundCall> with_rows(BoundCall bound, const TensorShape& shape, size_t row_rank,
+                                   const std::vector<RowItem>& items, std::string& why) {
+  // Broadcasts parameters over rows and statistics over the elements of a row, so that all iterate
+  // together.
+  std::vector<Strided> layouts;
+  for (const RowItem& item : items) {
+    const TensorShape& own = item.operand.shape;
+    layouts.push_back(item.part == RowPart::kWhole ? layout_of(own) : broadcast_to(own, shape.sizes));
+  }
+  std::vector<Strided*> used;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (!items[i].operand.is_absent) used.push_back(&layouts[i]);
+  }
+  for (const Strided* layout : used) {
+    if (layout->sizes == used.front()->sizes && layout->sizes.size() == shape.rank()) continue;
+    why = "the sizes of its operands do not match each other";
+    return std::nullopt;
+  }
+  const size_t split = join_dims(used, shape.rank() - row_rank);
+  for (size_t i = 0; i < items.size(); ++i) {
+    const RowItem& item = items[i];
+    Strided& layout = layouts[i];
+    if (item.operand.is_absent) {
+      const bool has_number = item.part == RowPart::kParameter;
+      bound.views.push_back(has_number ? number_view(number_of(ScalarValue::of_real(item.number))) : FxView{});
+      continue;
+    }
+    if (!has_room(layout, why)) return std::nullopt;
+    for (Sizes* of : {&layout.sizes, &layout.strides}) {
+      if (item.part == RowPart::kStatistic) of->resize(split);
+      if (item.part == RowPart::kParameter) of->erase(of->begin(), of->begin() + static_cast<ptrdiff_t>(split));
+    }
+    bound.views.push_back(view_of(layout, item.operand.shape.dtype, item.operand.data));
+  }
+  bound.params.insert(bound.params.begin(), whole(static_cast<int64_t>(used.front()->sizes.size() - split)));
+  return bound;
+}
 
 }  // namespace
 
@@ -658,19 +622,13 @@ std::optional<BoundCall> layer_norm(const Binder& binder, std::string& why) {
   const std::optional<Sizes> row = binder.call().integers("normalized_shape");
   const std::optional<ScalarValue> eps = binder.call().number("eps");
   if (!y || !mean || !rstd || !x || !w || !b || !row || !eps || row->size() > x->shape.rank()) return std::nullopt;
-  BoundCall bound;
-  bound.num_results = 3;
-  bound.compute = compute_of(x->shape.dtype);
+  BoundCall bound = empty_call(3, x->shape.dtype);
   bound.params.push_back(number_of(*eps));
-  RowGroups groups(x->shape, row->size());
-  groups.add_whole(*y);
-  groups.add_statistic(*mean);
-  groups.add_statistic(*rstd);
-  groups.add_whole(*x);
-  groups.add_parameter(*w, 1);
-  groups.add_parameter(*b, 0);
-  if (!groups.finish(bound, why)) return std::nullopt;
-  return bound;
+  using enum RowPart;
+  return with_rows(
+      std::move(bound), x->shape, row->size(),
+      {{*y, kWhole}, {*mean, kStatistic}, {*rstd, kStatistic}, {*x, kWhole}, {*w, kParameter, 1}, {*b, kParameter}},
+      why);
 }
 
 std::optional<BoundCall> layer_norm_backward(const Binder& binder, std::string& why) {
@@ -680,20 +638,17 @@ std::optional<BoundCall> layer_norm_backward(const Binder& binder, std::string& 
   const std::optional<Sizes> row = binder.call().integers("normalized_shape");
   if (!dx || !dw || !db || !g || !x || !mean || !rstd || !w || !row || row->size() > x->shape.rank())
     return std::nullopt;
-  BoundCall bound;
-  bound.num_results = 3;
-  bound.compute = compute_of(x->shape.dtype);
-  RowGroups groups(x->shape, row->size());
-  groups.add_whole(*dx);
-  groups.add_parameter(*dw, 0);
-  groups.add_parameter(*db, 0);
-  groups.add_whole(*g);
-  groups.add_whole(*x);
-  groups.add_statistic(*mean);
-  groups.add_statistic(*rstd);
-  groups.add_parameter(*w, 1);
-  if (!groups.finish(bound, why)) return std::nullopt;
-  return bound;
+  using enum RowPart;
+  return with_rows(empty_call(3, x->shape.dtype), x->shape, row->size(),
+                   {{*dx, kWhole},
+                    {*dw, kParameter},
+                    {*db, kParameter},
+                    {*g, kWhole},
+                    {*x, kWhole},
+                    {*mean, kStatistic},
+                    {*rstd, kStatistic},
+                    {*w, kParameter, 1}},
+                   why);
 }
 
 // mm, bmm and addmm: a single matrix gets a batch of one.
@@ -702,9 +657,7 @@ std::optional<BoundCall> product(const Binder& binder, std::string&) {
   const std::optional<Operand> result = binder.result(0), a = binder.tensor(is_added ? "mat1" : "self"),
                                b = binder.tensor("mat2");
   if (!result || !a || !b || result->shape.rank() < 2 || result->shape.rank() > 3) return std::nullopt;
-  BoundCall bound;
-  bound.num_results = 1;
-  bound.compute = compute_of(result->shape.dtype);
+  BoundCall bound = empty_call(1, result->shape.dtype);
   const auto add = [&](Strided layout, const Operand& operand) {
     if (layout.sizes.size() == 2) {
       layout.sizes.insert(layout.sizes.begin(), 1);
@@ -730,11 +683,9 @@ std::optional<BoundCall> gather_rows(const Binder& binder, std::string& why) {
   const std::optional<Operand> result = binder.result(0), weight = binder.tensor("weight"),
                                indices = binder.tensor("indices");
   if (!result || !weight || !indices || weight->shape.rank() != 2) return std::nullopt;
-  BoundCall bound;
-  bound.num_results = 1;
-  bound.compute = compute_of(weight->shape.dtype);
+  BoundCall bound = empty_call(1, weight->shape.dtype);
   if (!add_alone(bound, *result, why)) return std::nullopt;
-  bound.views.push_back(view_of(layout_of(weight->shape), weight->shape.dtype, weight->data));
+  bound.views.push_back(view_of(*weight));
   if (!add_alone(bound, *indices, why)) return std::nullopt;
   return bound;
 }
@@ -748,10 +699,8 @@ std::optional<BoundCall> add_rows(const Binder& binder, std::string& why) {
     why = "scale_grad_by_freq";
     return std::nullopt;
   }
-  BoundCall bound;
-  bound.num_results = 1;
-  bound.compute = compute_of(g->shape.dtype);
-  bound.views.push_back(view_of(layout_of(result->shape), result->shape.dtype, result->data));
+  BoundCall bound = empty_call(1, g->shape.dtype);
+  bound.views.push_back(view_of(*result));
   ViewGroup group;
   group.add(move_to_end(layout_of(g->shape), last_dims(g->shape.rank(), 1)), *g);
   BoundCall rows;
@@ -774,9 +723,7 @@ std::optional<BoundCall> add_rows(const Binder& binder, std::string& why) {
 
 namespace {
 
-FxView weights_of(const Operand& weight) {
-  return weight.is_absent ? number_view(whole(1)) : view_of(layout_of(weight.shape), weight.shape.dtype, weight.data);
-}
+FxView weights_of(const Operand& weight) { return weight.is_absent ? number_view(whole(1)) : view_of(weight); }
 
 // [C] becomes a batch of one.
 TensorShape as_batch(TensorShape shape, size_t rank) {
@@ -798,14 +745,10 @@ std::optional<BoundCall> nll_loss(const Binder& binder, std::string& why) {
   const std::optional<Operand> loss = binder.result(0), total = binder.result(1), x = binder.tensor("self"),
                                target = binder.tensor("target"), weight = binder.tensor("weight");
   if (!loss || !total || !x || !target || !weight) return std::nullopt;
-  BoundCall bound;
-  bound.num_results = 2;
-  bound.compute = compute_of(x->shape.dtype);
+  BoundCall bound = empty_call(2, x->shape.dtype);
   const TensorShape batch = as_batch(x->shape, 2), targets = as_batch(target->shape, 1);
   if (!fits_batch(batch, targets, *weight)) return std::nullopt;
-  bound.views = {view_of(layout_of(loss->shape), loss->shape.dtype, loss->data),
-                 view_of(layout_of(total->shape), total->shape.dtype, total->data),
-                 view_of(layout_of(batch), batch.dtype, x->data),
+  bound.views = {view_of(*loss), view_of(*total), view_of(layout_of(batch), batch.dtype, x->data),
                  view_of(layout_of(targets), targets.dtype, target->data), weights_of(*weight)};
   if (!add_params(binder, bound, why)) return std::nullopt;
   return bound;
@@ -816,16 +759,12 @@ std::optional<BoundCall> nll_loss_backward(const Binder& binder, std::string& wh
                                target = binder.tensor("target"), weight = binder.tensor("weight"),
                                total = binder.tensor("total_weight");
   if (!result || !g || !target || !weight || !total) return std::nullopt;
-  BoundCall bound;
-  bound.num_results = 1;
-  bound.compute = compute_of(result->shape.dtype);
+  BoundCall bound = empty_call(1, result->shape.dtype);
   const TensorShape batch = as_batch(result->shape, 2), targets = as_batch(target->shape, 1);
   if (!fits_batch(batch, targets, *weight) || (g->shape.rank() > 0 && g->shape.sizes != targets.sizes))
     return std::nullopt;
-  bound.views = {view_of(layout_of(batch), batch.dtype, result->data),
-                 view_of(layout_of(g->shape), g->shape.dtype, g->data),
-                 view_of(layout_of(targets), targets.dtype, target->data), weights_of(*weight),
-                 view_of(layout_of(total->shape), total->shape.dtype, total->data)};
+  bound.views = {view_of(layout_of(batch), batch.dtype, result->data), view_of(*g),
+                 view_of(layout_of(targets), targets.dtype, target->data), weights_of(*weight), view_of(*total)};
   if (!add_params(binder, bound, why)) return std::nullopt;
   return bound;
 }

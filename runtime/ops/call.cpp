@@ -118,9 +118,8 @@ std::vector<TensorShape> StepCall::tensors(std::string_view name) const {
   const FxWord list = word(name);
   std::vector<TensorShape> shapes;
   if (kind_of(list) != FX_WORD_LIST) return shapes;
-  const int64_t count = small_int_of(plan_.words[index_of(list)]);
-  for (int64_t i = 1; i <= count; ++i) {
-    std::optional<TensorShape> shape = shape_of(plan_.words[index_of(list) + static_cast<uint32_t>(i)]);
+  for (const FxWord item : items_of(plan_, list)) {
+    std::optional<TensorShape> shape = shape_of(item);
     if (!shape.has_value()) return {};
     shapes.push_back(*std::move(shape));
   }
@@ -161,11 +160,10 @@ std::optional<std::vector<int64_t>> StepCall::integers(std::string_view name) co
     return one.has_value() ? std::optional(std::vector<int64_t>{*one}) : std::nullopt;
   }
   std::vector<int64_t> numbers;
-  const int64_t count = small_int_of(plan_.words[index_of(given)]);
-  for (int64_t i = 1; i <= count; ++i) {
-    const std::optional<int64_t> item = values_.integer(plan_.words[index_of(given) + static_cast<uint32_t>(i)]);
-    if (!item.has_value()) return std::nullopt;
-    numbers.push_back(*item);
+  for (const FxWord item : items_of(plan_, given)) {
+    const std::optional<int64_t> number = values_.integer(item);
+    if (!number.has_value()) return std::nullopt;
+    numbers.push_back(*number);
   }
   return numbers;
 }

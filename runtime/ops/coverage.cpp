@@ -13,8 +13,7 @@ namespace fxopt {
 namespace {
 
 bool needs_kernel(const FxStep& step) {
-  return step.kind == FX_STEP_KERNEL || step.kind == FX_STEP_COLLECTIVE || step.kind == FX_STEP_MESSAGE ||
-         step.kind == FX_STEP_CALL;
+  return step.kind == FX_STEP_KERNEL || is_exchange(step) || step.kind == FX_STEP_CALL;
 }
 
 KernelProvider provider_of(const OpCoverage& op, const FxStep& step) {
@@ -28,7 +27,7 @@ KernelProvider provider_of(const OpCoverage& op, const FxStep& step) {
 
 Remedy remedy_of(const OpCoverage& op, const FxStep& step) {
   if (op.row != nullptr) return Remedy::kNothing;
-  if (step.kind == FX_STEP_COLLECTIVE || step.kind == FX_STEP_MESSAGE) return Remedy::kRanks;
+  if (is_exchange(step)) return Remedy::kRanks;
   const Op* known = find_builtin_op(op.name);
   if (known != nullptr && known->in(OpSet::kDecomposes)) return Remedy::kDecompose;
   if (op.provider == KernelProvider::kPyTorch) return Remedy::kPyTorch;

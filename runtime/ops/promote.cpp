@@ -13,25 +13,12 @@ bool is_complex(DType dtype) {
   return dtype == DType::kComplex32 || dtype == DType::kComplex64 || dtype == DType::kComplex128;
 }
 
-// Returns 8 to 64, the bits of a signed integer type; 0 for any other type.
-int signed_bits(DType dtype) {
-  switch (dtype) {
-    case DType::kInt8:
-      return 8;
-    case DType::kInt16:
-      return 16;
-    case DType::kInt32:
-      return 32;
-    case DType::kInt64:
-      return 64;
-    default:
-      return 0;
-  }
-}
+// DType lists uint8, int8, int16, int32 and int64 in this order.
+bool is_integer(DType dtype) { return dtype >= DType::kUint8 && dtype <= DType::kInt64; }
 
 std::optional<Category> category_of(DType dtype) {
   if (dtype == DType::kBool) return Category::kBool;
-  if (signed_bits(dtype) > 0 || dtype == DType::kUint8) return Category::kInteger;
+  if (is_integer(dtype)) return Category::kInteger;
   if (is_floating(dtype)) return Category::kReal;
   return is_complex(dtype) ? std::optional(Category::kComplex) : std::nullopt;
 }
@@ -54,11 +41,8 @@ DType promote_reals(DType a, DType b) {
 }
 
 DType promote_integers(DType a, DType b) {
-  if (a == b) return a;
-  const int most = std::max(signed_bits(a), signed_bits(b));
-  const bool has_uint8 = a == DType::kUint8 || b == DType::kUint8;
-  if (has_uint8 && most == 8) return DType::kInt16;
-  return most == 16 ? DType::kInt16 : most == 32 ? DType::kInt32 : DType::kInt64;
+  const DType wider = std::max(a, b);
+  return a != b && wider == DType::kInt8 ? DType::kInt16 : wider;
 }
 
 // A complex type keeps its precision with an integer, and takes the wider precision with a real.

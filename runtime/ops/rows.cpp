@@ -37,7 +37,7 @@ constexpr std::array kRows = {
     KernelRow{"aten.arange.default", F::kFill, "iota", P::kOption, "", "", bindings::iota, 0, "", rules::arange,
               "RangeFactories.cpp"},
     KernelRow{"aten.bmm.default", F::kContraction, "mm", P::kFirst, "self mat2", "", bindings::product, 8, "sum|a b|",
-              rules::bmm, "LinearAlgebra.cpp"},
+              rules::mm, "LinearAlgebra.cpp"},
     KernelRow{"aten.cat.default", F::kCopy, "cat", P::kPromote, "tensors", "", bindings::cat, 0, "", rules::cat,
               "TensorShape.cpp"},
     KernelRow{"aten.clone.default", F::kCopy, "copy", P::kFirst, "self", "", bindings::copy, 0, "", rules::clone,

@@ -79,6 +79,13 @@ TensorShape dense_like(DType dtype, const TensorShape& from) {
   return {dtype, from.sizes, iterator_strides({from.strides}, from.sizes)};
 }
 
+// Depends on the option `memory_format`.
+Results like(const StepCall& call, const TensorShape& from, DType dtype) {
+  const MemoryFormat format = call.memory_format("memory_format").value_or(MemoryFormat::kPreserve);
+  if (format == MemoryFormat::kContiguous) return one(contiguous(dtype, from.sizes));
+  return format == MemoryFormat::kPreserve ? one(dense_like(dtype, from)) : std::nullopt;
+}
+
 std::optional<DType> promoted(const StepCall& call, const KernelRow& row, std::vector<TensorShape>& operands) {
   ResultType type;
   bool is_known = true;
@@ -183,10 +190,7 @@ Results in_place(const StepCall& call) { return one(call.tensor("self")); }
 
 Results clone(const StepCall& call) {
   const std::optional<TensorShape> from = call.tensor("self");
-  if (!from.has_value()) return std::nullopt;
-  const MemoryFormat format = call.memory_format("memory_format").value_or(MemoryFormat::kPreserve);
-  if (format == MemoryFormat::kContiguous) return one(contiguous(from->dtype, from->sizes));
-  return format == MemoryFormat::kPreserve ? one(dense_like(from->dtype, *from)) : std::nullopt;
+  return from.has_value() ? like(call, *from, from->dtype) : std::nullopt;
 }
 
 Results cat(const StepCall& call) {
@@ -214,9 +218,8 @@ Results cat(const StepCall& call) {
   const std::optional<DType> dtype = type.get();
   if (!dtype.has_value()) return std::nullopt;
   if (like == nullptr) return one(contiguous(*dtype, {0}));
-  const auto is_plain = [](const TensorShape& part) { return is_contiguous(part); };
   // channels_last
-  if (!std::all_of(parts.begin(), parts.end(), is_plain) && sizes.size() > 3) return std::nullopt;
+  if (!std::ranges::all_of(parts, is_contiguous) && sizes.size() > 3) return std::nullopt;
   return one(contiguous(*dtype, std::move(sizes)));
 }
 
@@ -228,7 +231,6 @@ Results slice_backward(const StepCall& call) {
 }
 
 Results mm(const StepCall& call) { return product(call, "self", "mat2"); }
-Results bmm(const StepCall& call) { return product(call, "self", "mat2"); }
 Results addmm(const StepCall& call) { return product(call, "mat1", "mat2"); }
 
 Results sum(const StepCall& call) {
@@ -323,10 +325,7 @@ Results factory(const StepCall& call) {
 Results like_self(const StepCall& call) {
   const std::optional<TensorShape> from = call.tensor("self");
   if (!from.has_value()) return std::nullopt;
-  const DType dtype = call.dtype("dtype").value_or(from->dtype);
-  const MemoryFormat format = call.memory_format("memory_format").value_or(MemoryFormat::kPreserve);
-  if (format == MemoryFormat::kContiguous) return one(contiguous(dtype, from->sizes));
-  return format == MemoryFormat::kPreserve ? one(dense_like(dtype, *from)) : std::nullopt;
+  return like(call, *from, call.dtype("dtype").value_or(from->dtype));
 }
 
 Results arange(const StepCall& call) {

@@ -26,7 +26,6 @@ Results cat(const StepCall& call);
 Results slice_backward(const StepCall& call);
 Results mm(const StepCall& call);
 Results addmm(const StepCall& call);
-Results bmm(const StepCall& call);
 Results sum(const StepCall& call);
 Results amax(const StepCall& call);
 Results softmax(const StepCall& call);

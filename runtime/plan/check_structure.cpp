@@ -19,20 +19,14 @@ constexpr const char* kPartNames[] = {"plan", "step",  "storage", "tensor", "sca
 
 // Returns the number of operands of a code operator.
 int arity(uint32_t op) {
-  switch (op) {
-    case FX_CODE_PUSH:
-      return 0;
-    case FX_CODE_NEG:
-    case FX_CODE_ABS:
-    case FX_CODE_NOT:
-    case FX_CODE_POW2FLOOR:
-      return 1;
-    case FX_CODE_WHERE:
-    case FX_CODE_INDEXING:
-      return 3;
-    default:
-      return 2;
-  }
+  if (op == FX_CODE_PUSH) return 0;
+  if (op == FX_CODE_WHERE || op == FX_CODE_INDEXING) return 3;
+  return op == FX_CODE_NEG || op == FX_CODE_ABS || op == FX_CODE_NOT || op == FX_CODE_POW2FLOOR ? 1 : 2;
+}
+
+// Returns true for the kinds of recorded numbers.
+bool is_number(uint64_t kind) {
+  return kind == FX_WORD_INT || kind == FX_WORD_NUMBER || kind == FX_WORD_DOUBLE || kind == FX_WORD_BOOL;
 }
 
 class Structure {
@@ -289,16 +283,10 @@ class Structure {
       const FxCode& code = plan_.code[scalar.code + i];
       if (!check_enumerator(subject, "code", code.op, FX_NUM_CODE_OPS - 1, "operator")) return;
       if (code.op == FX_CODE_PUSH) {
-        switch (word_kind(code.push)) {
-          case FX_WORD_INT:
-          case FX_WORD_NUMBER:
-          case FX_WORD_DOUBLE:
-          case FX_WORD_BOOL:
-          case FX_WORD_SCALAR:
-            break;
-          default:
-            bad_value(subject, "code pushes a word that is not a number");
-            return;
+        const uint64_t kind = word_kind(code.push);
+        if (!is_number(kind) && kind != FX_WORD_SCALAR) {
+          bad_value(subject, "code pushes a word that is not a number");
+          return;
         }
         if (!check_word(subject, "code", code.push)) return;
       }
@@ -384,9 +372,7 @@ class Structure {
   // A value from an input or a step. A recorded number is legal too.
   bool check_given(Subject subject, const char* field, FxWord word) {
     const uint64_t kind = word_kind(word);
-    const bool is_number =
-        kind == FX_WORD_INT || kind == FX_WORD_NUMBER || kind == FX_WORD_DOUBLE || kind == FX_WORD_BOOL;
-    if (kind != FX_WORD_TENSOR && kind != FX_WORD_SCALAR && kind != FX_WORD_NONE && !is_number) {
+    if (kind != FX_WORD_TENSOR && kind != FX_WORD_SCALAR && kind != FX_WORD_NONE && !is_number(kind)) {
       std::string fault(field);
       fault += " is neither a tensor nor a number";
       bad_value(subject, fault);
@@ -491,15 +477,12 @@ class Structure {
     for (uint32_t k = 0; k < step.num_results && !full(); ++k) {
       check_given(subject, "a result", plan_.words[step.results + k]);
     }
-    for (uint32_t k = 0; k < step.num_writes && !full(); ++k) {
-      check_index(subject, "one of `writes`", plan_.indices[step.writes + k], plan_.num_storages, "storages");
-    }
-    for (uint32_t k = 0; k < step.num_frees && !full(); ++k) {
-      check_index(subject, "one of `frees`", plan_.indices[step.frees + k], plan_.num_storages, "storages");
-    }
-    for (uint32_t k = 0; k < step.num_after && !full(); ++k) {
-      check_index(subject, "one of `after`", plan_.indices[step.after + k], plan_.num_steps, "steps");
-    }
+    const auto check_all = [&](const char* field, uint32_t first, uint32_t num, uint64_t count, const char* array) {
+      for (uint32_t k = 0; k < num && !full(); ++k) check_index(subject, field, plan_.indices[first + k], count, array);
+    };
+    check_all("one of `writes`", step.writes, step.num_writes, plan_.num_storages, "storages");
+    check_all("one of `frees`", step.frees, step.num_frees, plan_.num_storages, "storages");
+    check_all("one of `after`", step.after, step.num_after, plan_.num_steps, "steps");
   }
 
   void check_outputs() {

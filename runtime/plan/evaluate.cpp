@@ -184,18 +184,9 @@ Known binary(FxCodeOp op, const ScalarValue& a, const ScalarValue& b) {
 }  // namespace
 
 int num_operands(uint32_t op) {
-  switch (op) {
-    case FX_CODE_NEG:
-    case FX_CODE_ABS:
-    case FX_CODE_NOT:
-    case FX_CODE_POW2FLOOR:
-      return 1;
-    case FX_CODE_WHERE:
-    case FX_CODE_INDEXING:
-      return 3;
-    default:
-      return op == FX_CODE_PUSH || op >= FX_NUM_CODE_OPS ? 0 : 2;
-  }
+  if (op == FX_CODE_PUSH || op >= FX_NUM_CODE_OPS) return 0;
+  if (op == FX_CODE_WHERE || op == FX_CODE_INDEXING) return 3;
+  return op == FX_CODE_NEG || op == FX_CODE_ABS || op == FX_CODE_NOT || op == FX_CODE_POW2FLOOR ? 1 : 2;
 }
 
 Known apply_code(FxCodeOp op, const ScalarValue* operands) {

@@ -18,8 +18,7 @@ void keep_unfinished(uint32_t last_step, Plan& plan) {
   }
   std::vector<uint32_t> unfinished;
   for (uint32_t i = 0; i < plan.steps.size(); ++i) {
-    const uint8_t kind = plan.steps[i].kind;
-    if ((kind == FX_STEP_COLLECTIVE || kind == FX_STEP_MESSAGE) && !is_awaited[i]) unfinished.push_back(i);
+    if (is_exchange(plan.steps[i]) && !is_awaited[i]) unfinished.push_back(i);
   }
   if (unfinished.empty()) return;
   const FxPlan& view = plan.view();

@@ -10,6 +10,9 @@
 #include "runtime/plan/lower.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -29,13 +32,6 @@ namespace fxopt {
 namespace {
 
 constexpr int kMaxDepth = 64;  // depth of graphs that run graphs
-
-Error plan_error(const Graph& graph, NodeId node, ErrorCode code, std::string message, std::string hint) {
-  Error error{code, std::move(message), std::move(hint), {}};
-  error.where.graph = graph.module().text(graph.name());
-  if (node.is_valid()) error.where.node = graph.name_of(node);
-  return error;
-}
 
 class Lowering {
  public:
@@ -81,7 +77,10 @@ class Lowering {
   uint32_t num_steps() const { return static_cast<uint32_t>(plan_->steps.size()); }
 
   void fail(NodeId node, ErrorCode code, std::string message, std::string hint) {
-    if (!error_.has_value()) error_ = plan_error(graph_, node, code, std::move(message), std::move(hint));
+    if (error_.has_value()) return;
+    error_ = Error{code, std::move(message), std::move(hint), {}};
+    error_->where.graph = module_.text(graph_.name());
+    error_->where.node = graph_.name_of(node);
   }
 
   // -- names
@@ -89,11 +88,7 @@ class Lowering {
   uint32_t string_of(StringId id) {
     if (!id.is_valid()) return FX_NONE;
     uint32_t& index = string_index_[id];
-    if (index == FX_NONE) {
-      const uint32_t added = plan_->add_string(module_.text(id));
-      string_index_[id] = added;
-      return added;
-    }
+    if (index == FX_NONE) index = plan_->add_string(module_.text(id));
     return index;
   }
 
@@ -149,37 +144,40 @@ class Lowering {
 
   uint32_t add_tensor(NodeId node, const Tensor& tensor, BufferId buffer) {
     FxTensor row{};
-    row.storage = buffer.is_valid() ? static_cast<uint32_t>(buffer.index()) : FX_NONE;
-    if (buffer.is_valid()) has_tensor_[buffer.index()] = true;
-    const std::optional<int64_t> extent = storage_bytes(module_, tensor, {});
-    if (buffer.is_valid() && extent.has_value()) {
-      extents_.push_back({node, static_cast<uint32_t>(buffer.index()), *extent});
+    row.storage = FX_NONE;
+    if (buffer.is_valid()) {
+      row.storage = buffer.index();
+      has_tensor_[row.storage] = true;
+      const std::optional<int64_t> extent = storage_bytes(module_, tensor, {});
+      if (extent.has_value()) extents_.push_back({node, row.storage, *extent});
     }
     row.node = node_of(node);
     row.dtype = static_cast<uint8_t>(tensor.dtype);
     if (tensor.conjugate) row.flags |= FX_TENSOR_CONJUGATE;
     if (tensor.negative) row.flags |= FX_TENSOR_NEGATIVE;
     if (graph_[node].is_call() && graph_.op(node).chooses_layout) row.flags |= FX_TENSOR_CHOSEN;
-    const bool has_sizes = tensor.sizes.is_valid() && tensor.dtype != DType::kUnspecified;
-    if (!has_sizes) {
-      row.flags |= FX_TENSOR_UNKNOWN;
-      row.dims = static_cast<uint32_t>(plan_->words.size());
-      plan_->tensors.push_back(row);
-      return static_cast<uint32_t>(plan_->tensors.size() - 1);
-    }
     std::vector<FxWord> dims;
-    for (const Dim& dim : module_.dims(tensor.sizes)) dims.push_back(size_word(node, dim));
-    row.rank = static_cast<uint8_t>(dims.size());
-    if (tensor.strides.is_valid()) {
-      for (const Dim& dim : module_.dims(tensor.strides)) dims.push_back(size_word(node, dim));
+    if (tensor.sizes.is_valid() && tensor.dtype != DType::kUnspecified) {
+      for (const Dim& dim : module_.dims(tensor.sizes)) dims.push_back(size_word(node, dim));
+      row.rank = static_cast<uint8_t>(dims.size());
+      if (tensor.strides.is_valid()) {
+        for (const Dim& dim : module_.dims(tensor.strides)) dims.push_back(size_word(node, dim));
+      } else {
+        dims.resize(2 * dims.size(), kNoWord);
+      }
+      row.offset = size_word(node, tensor.offset);
     } else {
-      dims.resize(2 * dims.size(), kNoWord);
+      row.flags |= FX_TENSOR_UNKNOWN;
     }
-    row.offset = size_word(node, tensor.offset);
-    row.dims = static_cast<uint32_t>(plan_->words.size());
-    plan_->words.insert(plan_->words.end(), dims.begin(), dims.end());
+    row.dims = add_words(dims);
     plan_->tensors.push_back(row);
     return static_cast<uint32_t>(plan_->tensors.size() - 1);
+  }
+
+  // Returns the index of the first.
+  uint32_t add_words(const std::vector<FxWord>& words) {
+    plan_->words.insert(plan_->words.end(), words.begin(), words.end());
+    return static_cast<uint32_t>(plan_->words.size() - words.size());
   }
 
   FxWord size_word(NodeId node, const Dim& dim) {
@@ -207,7 +205,8 @@ class Lowering {
       const Value& value = graph_.value(node);
       if (value.kind != ValueKind::kSymbolic) continue;
       const StringId symbol = scalars_.symbol_of(ExprId(value.first));
-      if (symbol.is_valid() && !scalars_.is_bound(symbol)) scalars_.bind_input(symbol, type_of(value.symbol_type));
+      if (symbol.is_valid() && !scalars_.is_bound(symbol))
+        scalars_.bind(symbol, FX_SCALAR_INPUT, type_of(value.symbol_type));
     }
     // The tensors do not exist yet: their indices are filled in when the placeholder is lowered.
     for (const NodeId node : graph_.nodes()) {
@@ -221,24 +220,31 @@ class Lowering {
 
   void bind_dims(NodeId node, uint32_t place, const Tensor& tensor) {
     if (!tensor.sizes.is_valid()) return;
-    std::vector<Dim> dims = module_.dims(tensor.sizes);
-    const std::vector<Dim> none(dims.size());
-    const std::vector<Dim>& strides = tensor.strides.is_valid() ? module_.dims(tensor.strides) : none;
-    dims.insert(dims.end(), strides.begin(), strides.end());
+    std::vector<Dim> dims = sizes_and_strides(tensor);
     dims.push_back(tensor.offset);
     for (uint32_t i = 0; i < dims.size(); ++i) {
       const StringId symbol = scalars_.symbol_of(dims[i]);
       if (!symbol.is_valid() || scalars_.is_bound(symbol)) continue;
-      const FxWord word = scalars_.bind_dim(symbol, FX_NONE, i);
-      dims_of_inputs_.push_back({node, place, index_of(word)});
+      const uint32_t scalar = index_of(scalars_.bind(symbol, FX_SCALAR_DIM));
+      plan_->scalars[scalar].dim = i;
+      dims_of_inputs_.push_back({node, place, scalar});
     }
+  }
+
+  // Strides that are not recorded are 0.
+  std::vector<Dim> sizes_and_strides(const Tensor& tensor) const {
+    std::vector<Dim> dims = module_.dims(tensor.sizes);
+    const std::vector<Dim> none(dims.size());
+    const std::vector<Dim>& strides = tensor.strides.is_valid() ? module_.dims(tensor.strides) : none;
+    dims.insert(dims.end(), strides.begin(), strides.end());
+    return dims;
   }
 
   // A symbol that an inner graph uses but does not define belongs to the caller.
   void bind_outer() {
     const auto bind = [&](ExprId expr) {
       for (const StringId symbol : module_.exprs.symbols(expr)) {
-        if (!scalars_.is_bound(symbol) && !is_made_here(symbol)) scalars_.bind_outer(symbol);
+        if (!scalars_.is_bound(symbol) && !is_made_here(symbol)) scalars_.bind(symbol, FX_SCALAR_OUTER);
       }
     };
     for (const NodeId node : graph_.nodes()) {
@@ -293,12 +299,8 @@ class Lowering {
     std::vector<FxWord> made;
     size_t tensor = 0;
     if (graph_[node].value.is_valid()) add_leaves(node, graph_[node].value, step, tensor, made);
-    return set_leaves(node, made);
-  }
-
-  Slice set_leaves(NodeId node, const std::vector<FxWord>& words) {
-    const Slice slice{static_cast<uint32_t>(leaves_.size()), static_cast<uint32_t>(words.size())};
-    leaves_.insert(leaves_.end(), words.begin(), words.end());
+    const Slice slice{static_cast<uint32_t>(leaves_.size()), static_cast<uint32_t>(made.size())};
+    leaves_.insert(leaves_.end(), made.begin(), made.end());
     return of_node_[node] = slice;
   }
 
@@ -306,25 +308,20 @@ class Lowering {
     const Value& value = graph_.pool().value(id);
     switch (value.kind) {
       case ValueKind::kTensor:
-        made.push_back(tensor_word(node, graph_.pool().tensor(value), step, tensor++));
-        return;
+        return made.push_back(tensor_word(node, graph_.pool().tensor(value), step, tensor++));
       case ValueKind::kTuple:
       case ValueKind::kList:
       case ValueKind::kDict:
         for (uint32_t i = 0; i < value.count; ++i) add_leaves(node, ValueId(value.first + i), step, tensor, made);
         return;
       case ValueKind::kSymbolic:
-        made.push_back(symbol_word(value, step));
-        return;
+        return made.push_back(symbol_word(value, step));
       case ValueKind::kScalar:
-        made.push_back(scalar_word(node, graph_.pool().scalar(value)));
-        return;
+        return made.push_back(scalar_word(node, graph_.pool().scalar(value)));
       case ValueKind::kGraph:
-        made.push_back(graph_word(node, value.name));
-        return;
+        return made.push_back(graph_word(node, value.name));
       default:
-        made.push_back(kNoWord);
-        return;
+        return made.push_back(kNoWord);
     }
   }
 
@@ -345,24 +342,21 @@ class Lowering {
   // Binds sizes that only the step determines, as for `nonzero`.
   void bind_results(const Tensor& tensor, uint32_t step) {
     if (!tensor.sizes.is_valid()) return;
-    const auto bind = [&](const std::vector<Dim>& dims) {
-      for (const Dim& dim : dims) {
-        const StringId symbol = scalars_.symbol_of(dim);
-        if (symbol.is_valid() && !scalars_.is_bound(symbol)) scalars_.bind_step(symbol, FX_SCALAR_INT, step + 1);
-      }
-    };
-    bind(module_.dims(tensor.sizes));
-    if (tensor.strides.is_valid()) bind(module_.dims(tensor.strides));
+    for (const Dim& dim : sizes_and_strides(tensor)) {
+      const StringId symbol = scalars_.symbol_of(dim);
+      if (symbol.is_valid() && !scalars_.is_bound(symbol))
+        scalars_.bind(symbol, FX_SCALAR_STEP, FX_SCALAR_INT, step + 1);
+    }
   }
 
   FxWord symbol_word(const Value& value, uint32_t step) {
     const ExprId expr(value.first);
     if (expr.is_valid()) {
       if (const FxWord word = scalars_.of(expr); word != kNoWord) return word;
-      const StringId symbol = scalars_.symbol_of(expr);
-      if (symbol.is_valid() && step != FX_NONE) return scalars_.bind_step(symbol, type_of(value.symbol_type), step + 1);
     }
-    return step == FX_NONE ? kNoWord : scalars_.add_step(type_of(value.symbol_type), step + 1);
+    if (step == FX_NONE) return kNoWord;
+    const StringId symbol = expr.is_valid() ? scalars_.symbol_of(expr) : StringId();
+    return scalars_.bind(symbol, FX_SCALAR_STEP, type_of(value.symbol_type), step + 1);
   }
 
   FxWord graph_word(NodeId node, StringId name) {
@@ -419,9 +413,9 @@ class Lowering {
       case ArgKind::kGraph:
         return graph_word(node, arg.as_string());
       case ArgKind::kComplex: {
-        const std::span<const Arg> parts = graph_.pool().args(arg.range());
         const FxWord word = make_word(FX_WORD_COMPLEX, plan_->numbers.size());
-        for (const Arg& part : parts) plan_->numbers.push_back(static_cast<int64_t>(part.as_bits()));
+        for (const Arg& part : graph_.pool().children(arg))
+          plan_->numbers.push_back(static_cast<int64_t>(part.as_bits()));
         return word;
       }
       case ArgKind::kEnum:
@@ -448,10 +442,8 @@ class Lowering {
   }
 
   FxWord list_word(const std::vector<FxWord>& items) {
-    const FxWord word = make_word(FX_WORD_LIST, plan_->words.size());
     plan_->words.push_back(plan_->number(static_cast<int64_t>(items.size())));
-    plan_->words.insert(plan_->words.end(), items.begin(), items.end());
-    return word;
+    return make_word(FX_WORD_LIST, add_words(items) - 1);
   }
 
   // Returns a node's value as an operand: a word, or a list of words.
@@ -483,19 +475,13 @@ class Lowering {
   // -- steps
 
   void lower_node(NodeId node) {
-    switch (graph_[node].kind) {
-      case NodeKind::kPlaceholder:
-        return lower_placeholder(node);
-      case NodeKind::kGetAttr:
-        make_leaves(node, FX_NONE);
-        return;
-      case NodeKind::kOutput:
-        return lower_output(node);
-      default:
-        break;
+    const NodeKind kind = graph_[node].kind;
+    if (kind == NodeKind::kPlaceholder) return lower_placeholder(node);
+    if (kind == NodeKind::kOutput) return lower_output(node);
+    if (kind != NodeKind::kGetAttr) {
+      if (has_events(node) || does_run(node)) return lower_step(node);
+      if (whole_of(graph_, node).is_valid() && take_part(node)) return;
     }
-    if (is_step(node)) return lower_step(node);
-    if (whole_of(graph_, node).is_valid() && take_part(node)) return;
     make_leaves(node, FX_NONE);
   }
 
@@ -533,8 +519,6 @@ class Lowering {
     for (uint32_t i = 0; i < value.count; ++i) count += num_leaves(ValueId(value.first + i));
     return count;
   }
-
-  bool is_step(NodeId node) { return has_events(node) || does_run(node); }
 
   bool has_events(NodeId node) const {
     const NodeExtra* extra = graph_.extra(node);
@@ -587,11 +571,10 @@ class Lowering {
     step.draw = step.group = step.sequence = step.other = step.stream = FX_NONE;
     step.kind = static_cast<uint8_t>(kind_of_step(node));
     add_arguments(node, step);
-    const uint32_t number = num_steps();
-    const Slice results = make_leaves(node, number);
-    step.results = static_cast<uint32_t>(plan_->words.size());
+    const Slice results = make_leaves(node, num_steps());
+    const auto first = leaves_.begin() + results.first;
+    step.results = add_words({first, first + results.count});
     step.num_results = results.count;
-    for (uint32_t i = 0; i < results.count; ++i) plan_->words.push_back(leaves_[results.first + i]);
     add_effects(node, step);
     step_of_[node] = num_steps();
     plan_->steps.push_back(step);
@@ -611,17 +594,15 @@ class Lowering {
   }
 
   void add_arguments(NodeId node, FxStep& step) {
-    std::vector<FxWord> words;
-    for (const Arg& arg : graph_.pool().args(graph_[node].args)) words.push_back(arg_word(node, arg));
-    step.args = static_cast<uint32_t>(plan_->words.size());
-    step.num_args = static_cast<uint32_t>(words.size());
-    plan_->words.insert(plan_->words.end(), words.begin(), words.end());
-    words.clear();
-    const std::span<const Arg> keywords = graph_.pool().args(graph_[node].kwargs);
-    for (const Arg& arg : keywords) words.push_back(arg_word(node, arg));
-    step.keywords = static_cast<uint32_t>(plan_->words.size());
-    step.num_keywords = static_cast<uint32_t>(keywords.size() / 2);
-    plan_->words.insert(plan_->words.end(), words.begin(), words.end());
+    const auto add = [&](ArgRange range) {
+      std::vector<FxWord> words;
+      for (const Arg& arg : graph_.pool().args(range)) words.push_back(arg_word(node, arg));
+      return add_words(words);
+    };
+    step.args = add(graph_[node].args);
+    step.num_args = graph_[node].args.count;
+    step.keywords = add(graph_[node].kwargs);
+    step.num_keywords = graph_[node].kwargs.count / 2;
   }
 
   void add_effects(NodeId node, FxStep& step) {
@@ -631,7 +612,7 @@ class Lowering {
     step.writes = static_cast<uint32_t>(plan_->indices.size());
     for (const BufferId id : storages_.writes(node)) {
       if (storages_.buffer(id).producer == node) continue;
-      plan_->indices.push_back(static_cast<uint32_t>(id.index()));
+      plan_->indices.push_back(id.index());
       plan_->storages[id.index()].flags |= FX_STORAGE_WRITTEN;
     }
     step.num_writes = static_cast<uint32_t>(plan_->indices.size()) - step.writes;
@@ -704,9 +685,7 @@ class Lowering {
   uint32_t begun_by(NodeId node) const {
     for (; node.is_valid(); node = first_input(node)) {
       const uint32_t step = step_of_.get(node);
-      if (step == FX_NONE) continue;
-      const uint8_t kind = plan_->steps[step].kind;
-      return kind == FX_STEP_COLLECTIVE || kind == FX_STEP_MESSAGE ? step : FX_NONE;
+      if (step != FX_NONE) return is_exchange(plan_->steps[step]) ? step : FX_NONE;
     }
     return FX_NONE;
   }
@@ -724,9 +703,8 @@ class Lowering {
     const std::vector<NodeId> inputs = graph_.inputs(node);
     for (size_t i = 0; i + 1 < inputs.size(); ++i) {
       FxStep wait = step;
-      wait.args = static_cast<uint32_t>(plan_->words.size());
+      wait.args = add_words({value_word(inputs[i])});
       wait.num_args = 1;
-      plan_->words.push_back(value_word(inputs[i]));
       wait.num_keywords = wait.num_results = wait.num_writes = wait.num_after = 0;
       wait.flags = 0;
       wait.other = begun_by(inputs[i]);

@@ -49,10 +49,8 @@ class Placer {
 
   void set_streams() {
     placement_.streams.resize(plan_.num_steps);
-    for (uint64_t i = 0; i < plan_.num_steps && options_.streams > 1; ++i) {
-      const uint8_t kind = plan_.steps[i].kind;
-      placement_.streams[i] = kind == FX_STEP_COLLECTIVE || kind == FX_STEP_MESSAGE ? 1 : 0;
-    }
+    for (uint64_t i = 0; i < plan_.num_steps && options_.streams > 1; ++i)
+      placement_.streams[i] = is_exchange(plan_.steps[i]) ? 1 : 0;
   }
 
   // `awaited`: the last step of the other stream known to be done, plus one.
@@ -60,7 +58,6 @@ class Placer {
     // the last step of stream 1 that uses it, plus one
     std::vector<uint32_t> used_by_other(plan_.num_storages, 0);
     uint32_t awaited = 0, awaited_by_other = 0, last_here = 0;
-    std::vector<std::pair<uint32_t, uint32_t>> syncs;
     for (uint32_t s = 0; s < plan_.num_steps; ++s) {
       const FxStep& step = plan_.steps[s];
       if (placement_.streams[s] == 1) {
@@ -79,11 +76,10 @@ class Placer {
       if (needed > awaited) {
         placement_.events.push_back({needed - 1, s});
         awaited = needed;
-        syncs.emplace_back(needed, s);
+        syncs_.emplace_back(needed, s);
       }
       last_here = s + 1;
     }
-    syncs_ = std::move(syncs);
     for (uint64_t i = 0; i < plan_.num_storages; ++i) {
       if (used_by_other[i] > 0 && ends_[i] != FX_NONE) ends_[i] = std::max(ends_[i], awaited_at(used_by_other[i]));
     }
@@ -135,8 +131,7 @@ class Placer {
   }
 
   uint32_t workspace_end(uint32_t step) const {
-    const uint8_t kind = plan_.steps[step].kind;
-    if (kind != FX_STEP_COLLECTIVE && kind != FX_STEP_MESSAGE) return step;
+    if (!is_exchange(plan_.steps[step])) return step;
     uint32_t last = exchange_ends_[step];
     if (options_.streams > 1) last = std::max(last, awaited_at(step + 1));
     return last;

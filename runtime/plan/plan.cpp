@@ -42,26 +42,13 @@ const FxPlan& Plan::view() {
   view_.size = sizeof(FxPlan);
   view_.hash = hash;
   view_.name = name;
-  const auto set = [](auto& data, uint64_t& count, const auto& vector) {
+  const auto set = [](const auto& vector, auto& data, uint64_t& count) {
     data = vector.data();
     count = vector.size();
   };
-  set(view_.steps, view_.num_steps, steps);
-  set(view_.storages, view_.num_storages, storages);
-  set(view_.tensors, view_.num_tensors, tensors);
-  set(view_.words, view_.num_words, words);
-  set(view_.indices, view_.num_indices, indices);
-  set(view_.numbers, view_.num_numbers, numbers);
-  set(view_.scalars, view_.num_scalars, scalars);
-  set(view_.code, view_.num_code, code);
-  set(view_.inputs, view_.num_inputs, inputs);
-  set(view_.outputs, view_.num_outputs, outputs);
-  set(view_.draws, view_.num_draws, draws);
-  set(view_.groups, view_.num_groups, groups);
-  set(view_.ops, view_.num_ops, ops);
-  set(view_.nodes, view_.num_nodes, nodes);
-  set(view_.strings, view_.num_strings, strings_);
-  set(view_.graphs, view_.num_graphs, graph_views_);
+  for_each_array(view_, set);
+  set(strings_, view_.strings, view_.num_strings);
+  set(graph_views_, view_.graphs, view_.num_graphs);
   return view_;
 }
 

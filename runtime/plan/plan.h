@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +28,17 @@ inline std::string_view text_at(const FxPlan& plan, uint32_t index) {
 inline bool is_made(const FxStorage& storage) {
   return storage.source == FX_SOURCE_PLANNED || storage.source == FX_SOURCE_LATE;
 }
+// Returns true if the step starts an exchange, which a wait ends.
+inline bool is_exchange(const FxStep& step) { return step.kind == FX_STEP_COLLECTIVE || step.kind == FX_STEP_MESSAGE; }
 // Returns the name of a step's operator, such as "aten.mm.default".
 inline std::string_view op_name(const FxPlan& plan, const FxStep& step) {
   return text_at(plan, plan.ops[step.op].name);
+}
+
+// Returns the elements of a list.
+inline std::span<const FxWord> items_of(const FxPlan& plan, FxWord list) {
+  const FxWord* count = plan.words + index_of(list);
+  return {count + 1, static_cast<size_t>(small_int_of(*count))};
 }
 
 // The arrays to which an FxPlan points. The maker of a plan fills these arrays, and then passes the
@@ -65,6 +74,26 @@ class Plan {
   // Returns a number as a word. O(1).
   FxWord number(int64_t value);
   FxWord real(double value);
+
+  // Calls visit(array, the view's array, its count) for each array except strings and graphs.
+  // `View` is FxPlan, const or not.
+  template <class View, class Visit>
+  void for_each_array(View& view, const Visit& visit) {
+    visit(steps, view.steps, view.num_steps);
+    visit(storages, view.storages, view.num_storages);
+    visit(tensors, view.tensors, view.num_tensors);
+    visit(words, view.words, view.num_words);
+    visit(indices, view.indices, view.num_indices);
+    visit(numbers, view.numbers, view.num_numbers);
+    visit(scalars, view.scalars, view.num_scalars);
+    visit(code, view.code, view.num_code);
+    visit(inputs, view.inputs, view.num_inputs);
+    visit(outputs, view.outputs, view.num_outputs);
+    visit(draws, view.draws, view.num_draws);
+    visit(groups, view.groups, view.num_groups);
+    visit(ops, view.ops, view.num_ops);
+    visit(nodes, view.nodes, view.num_nodes);
+  }
 
   // Returns the current arrays. The view is valid until the plan changes. O(strings).
   const FxPlan& view();

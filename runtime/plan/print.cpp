@@ -4,7 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstdio>
-#include <limits>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -35,18 +35,9 @@ std::string real_text(int64_t bits) {
   return {buffer.data(), static_cast<size_t>(length)};
 }
 
-std::string list_text(const FxPlan& plan, uint32_t first) {
-  std::string text = "[";
-  const int64_t count = small_int_of(plan.words[first]);
-  for (int64_t i = 1; i <= count; ++i) {
-    text += (i > 1 ? ", " : "") + word_text(plan, plan.words[first + static_cast<uint32_t>(i)]);
-  }
-  return text + "]";
-}
-
-std::string words_text(const FxPlan& plan, uint32_t first, uint32_t count) {
+std::string words_text(const FxPlan& plan, std::span<const FxWord> words) {
   std::string text;
-  for (uint32_t i = 0; i < count; ++i) text += (i > 0 ? ", " : "") + word_text(plan, plan.words[first + i]);
+  for (const FxWord word : words) text += (text.empty() ? "" : ", ") + word_text(plan, word);
   return text;
 }
 
@@ -123,7 +114,8 @@ void print_step(const FxPlan& plan, uint32_t number, std::string& text) {
   const FxStep& step = plan.steps[number];
   text += "  " + std::to_string(number) + " ";
   if (step.kind != FX_STEP_KERNEL) text += std::string(kStepKinds[step.kind]) + " ";
-  text += std::string(text_at(plan, plan.ops[step.op].name)) + "(" + words_text(plan, step.args, step.num_args);
+  text += std::string(text_at(plan, plan.ops[step.op].name)) + "(" +
+          words_text(plan, {plan.words + step.args, step.num_args});
   for (uint32_t i = 0; i < step.num_keywords; ++i) {
     const FxWord key = plan.words[step.keywords + 2 * i];
     text += (i > 0 || step.num_args > 0 ? ", " : "") + std::string(text_at(plan, index_of(key))) + "=" +
@@ -178,7 +170,7 @@ std::string word_text(const FxPlan& plan, FxWord word) {
     case FX_WORD_TENSOR:
       return "t" + std::to_string(index);
     case FX_WORD_LIST:
-      return list_text(plan, index);
+      return "[" + words_text(plan, items_of(plan, word)) + "]";
     case FX_WORD_STRING:
     case FX_WORD_DEVICE:
       return '"' + std::string(text_at(plan, index)) + '"';
@@ -204,9 +196,10 @@ std::string tensor_text(const FxPlan& plan, uint32_t index) {
   if ((tensor.flags & FX_TENSOR_UNKNOWN) != 0) {
     text = "not recorded";
   } else {
-    text =
-        std::string(name_of(static_cast<DType>(tensor.dtype))) + "[" + words_text(plan, tensor.dims, tensor.rank) + "]";
-    if (!is_row_major(plan, tensor)) text += "(" + words_text(plan, tensor.dims + tensor.rank, tensor.rank) + ")";
+    text = std::string(name_of(static_cast<DType>(tensor.dtype))) + "[" +
+           words_text(plan, {plan.words + tensor.dims, tensor.rank}) + "]";
+    if (!is_row_major(plan, tensor))
+      text += "(" + words_text(plan, {plan.words + tensor.dims + tensor.rank, tensor.rank}) + ")";
     if (tensor.offset != make_word(FX_WORD_INT, 0)) text += "+" + word_text(plan, tensor.offset);
   }
   return tensor.storage == FX_NONE ? text : text + " on s" + std::to_string(tensor.storage);

@@ -1,7 +1,6 @@
 #include "runtime/plan/scalars.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <limits>
 #include <optional>
@@ -13,66 +12,37 @@ namespace {
 
 constexpr int64_t kNoNumber = std::numeric_limits<int64_t>::min();
 
-struct NamedOp {
-  std::string_view name;
-  FxCodeOp op;
+// Functions of expressions, see ir/graph/expr.h.
+constexpr std::pair<std::string_view, FxCodeOp> kFunctions[] = {
+    {"Max", FX_CODE_MAX},
+    {"Min", FX_CODE_MIN},
+    {"CeilDiv", FX_CODE_CEILDIV},
+    {"Mod", FX_CODE_MOD},
+    {"Abs", FX_CODE_ABS},
+    {"And", FX_CODE_AND},
+    {"Or", FX_CODE_OR},
+    {"Not", FX_CODE_NOT},
+    {"Where", FX_CODE_WHERE},
+    {"ModularIndexing", FX_CODE_INDEXING},
+    {"Pow2Floor", FX_CODE_POW2FLOOR},
 };
 
-// Functions of expressions, see ir/graph/expr.h.
-constexpr std::array kFunctions = {
-    NamedOp{"Max", FX_CODE_MAX},
-    NamedOp{"Min", FX_CODE_MIN},
-    NamedOp{"CeilDiv", FX_CODE_CEILDIV},
-    NamedOp{"Mod", FX_CODE_MOD},
-    NamedOp{"Abs", FX_CODE_ABS},
-    NamedOp{"And", FX_CODE_AND},
-    NamedOp{"Or", FX_CODE_OR},
-    NamedOp{"Not", FX_CODE_NOT},
-    NamedOp{"Where", FX_CODE_WHERE},
-    NamedOp{"ModularIndexing", FX_CODE_INDEXING},
-    NamedOp{"Pow2Floor", FX_CODE_POW2FLOOR},
+constexpr std::pair<ExprKind, FxCodeOp> kOperators[] = {
+    {ExprKind::kAdd, FX_CODE_ADD}, {ExprKind::kSub, FX_CODE_SUB},
+    {ExprKind::kMul, FX_CODE_MUL}, {ExprKind::kFloorDiv, FX_CODE_FLOORDIV},
+    {ExprKind::kMod, FX_CODE_MOD}, {ExprKind::kTrueDiv, FX_CODE_TRUEDIV},
+    {ExprKind::kPow, FX_CODE_POW}, {ExprKind::kNeg, FX_CODE_NEG},
+    {ExprKind::kEq, FX_CODE_EQ},   {ExprKind::kNe, FX_CODE_NE},
+    {ExprKind::kLe, FX_CODE_LE},   {ExprKind::kGe, FX_CODE_GE},
+    {ExprKind::kLt, FX_CODE_LT},   {ExprKind::kGt, FX_CODE_GT},
 };
 
 std::optional<FxCodeOp> op_of(const Expr& expr, std::string_view function) {
-  switch (expr.kind) {
-    case ExprKind::kAdd:
-      return FX_CODE_ADD;
-    case ExprKind::kSub:
-      return FX_CODE_SUB;
-    case ExprKind::kMul:
-      return FX_CODE_MUL;
-    case ExprKind::kFloorDiv:
-      return FX_CODE_FLOORDIV;
-    case ExprKind::kMod:
-      return FX_CODE_MOD;
-    case ExprKind::kTrueDiv:
-      return FX_CODE_TRUEDIV;
-    case ExprKind::kPow:
-      return FX_CODE_POW;
-    case ExprKind::kNeg:
-      return FX_CODE_NEG;
-    case ExprKind::kEq:
-      return FX_CODE_EQ;
-    case ExprKind::kNe:
-      return FX_CODE_NE;
-    case ExprKind::kLe:
-      return FX_CODE_LE;
-    case ExprKind::kGe:
-      return FX_CODE_GE;
-    case ExprKind::kLt:
-      return FX_CODE_LT;
-    case ExprKind::kGt:
-      return FX_CODE_GT;
-    case ExprKind::kCall:
-      for (const NamedOp& row : kFunctions) {
-        if (row.name == function && ExprTable::takes(function, expr.inputs.size())) return row.op;
-      }
-      return std::nullopt;
-    case ExprKind::kInt:
-    case ExprKind::kBigInt:
-    case ExprKind::kFloat:
-    case ExprKind::kSymbol:
-      break;
+  for (const auto& [kind, op] : kOperators) {
+    if (kind == expr.kind) return op;
+  }
+  for (const auto& [name, op] : kFunctions) {
+    if (expr.kind == ExprKind::kCall && name == function && ExprTable::takes(function, expr.inputs.size())) return op;
   }
   return std::nullopt;
 }
@@ -154,76 +124,36 @@ FxWord ScalarBuilder::compute(FxCodeOp op, std::span<const FxWord> operands) {
 }
 
 FxWord ScalarBuilder::add(FxScalar scalar) {
-  scalar.name = FX_NONE;
-  scalar.tensor = FX_NONE;
-  scalar.min = kNoNumber;
+  scalar.name = scalar.tensor = FX_NONE;
+  scalar.min = scalar.hint = kNoNumber;
   scalar.max = std::numeric_limits<int64_t>::max();
-  scalar.hint = kNoNumber;
   plan_.scalars.push_back(scalar);
   return make_word(FX_WORD_SCALAR, plan_.scalars.size() - 1);
 }
 
-FxWord ScalarBuilder::bind(StringId symbol, FxScalar scalar) {
-  scalar.min = kNoNumber;
-  scalar.max = std::numeric_limits<int64_t>::max();
-  scalar.hint = kNoNumber;
+FxWord ScalarBuilder::bind(StringId symbol, FxScalarSource source, FxScalarType type, uint32_t ready) {
+  FxScalar scalar{};
+  scalar.source = static_cast<uint8_t>(source);
+  scalar.type = static_cast<uint8_t>(type);
+  scalar.ready = ready;
+  const FxWord word = add(scalar);
+  if (!symbol.is_valid()) return word;
+  FxScalar& added = plan_.scalars.back();
+  added.name = plan_.add_string(module_.text(symbol));
   if (const auto row = rows_.find(symbol); row != rows_.end()) {
     const Symbol& known = module_.symbols[row->second];
-    scalar.min = known.min.value_or(scalar.min);
-    scalar.max = known.max.value_or(scalar.max);
-    scalar.hint = known.hint.value_or(kNoNumber);
+    added.min = known.min.value_or(added.min);
+    added.max = known.max.value_or(added.max);
+    added.hint = known.hint.value_or(kNoNumber);
   }
-  scalar.name = plan_.add_string(module_.text(symbol));
-  if (scalar.source != FX_SCALAR_DIM) scalar.tensor = FX_NONE;
-  plan_.scalars.push_back(scalar);
-  const FxWord word = make_word(FX_WORD_SCALAR, plan_.scalars.size() - 1);
   symbols_.emplace(symbol, word);
   return word;
 }
 
-FxWord ScalarBuilder::bind_dim(StringId symbol, uint32_t tensor, uint32_t dim) {
-  FxScalar scalar{};
-  scalar.source = FX_SCALAR_DIM;
-  scalar.tensor = tensor;
-  scalar.dim = dim;
-  return bind(symbol, scalar);
-}
-
-FxWord ScalarBuilder::bind_input(StringId symbol, FxScalarType type) {
-  FxScalar scalar{};
-  scalar.source = FX_SCALAR_INPUT;
-  scalar.type = static_cast<uint8_t>(type);
-  return bind(symbol, scalar);
-}
-
-FxWord ScalarBuilder::bind_step(StringId symbol, FxScalarType type, uint32_t ready) {
-  FxScalar scalar{};
-  scalar.source = FX_SCALAR_STEP;
-  scalar.type = static_cast<uint8_t>(type);
-  scalar.ready = ready;
-  return bind(symbol, scalar);
-}
-
-FxWord ScalarBuilder::bind_outer(StringId symbol) {
-  FxScalar scalar{};
-  scalar.source = FX_SCALAR_OUTER;
-  return bind(symbol, scalar);
-}
-
 FxWord ScalarBuilder::bind_rank(StringId symbol) {
   const auto row = rows_.find(symbol);
-  if (row == rows_.end() || module_.symbols[row->second].kind != SymbolKind::kRank) return kNoWord;
-  FxScalar scalar{};
-  scalar.source = FX_SCALAR_RANK;
-  return bind(symbol, scalar);
-}
-
-FxWord ScalarBuilder::add_step(FxScalarType type, uint32_t ready) {
-  FxScalar scalar{};
-  scalar.source = FX_SCALAR_STEP;
-  scalar.type = static_cast<uint8_t>(type);
-  scalar.ready = ready;
-  return add(scalar);
+  const bool is_rank = row != rows_.end() && module_.symbols[row->second].kind == SymbolKind::kRank;
+  return is_rank ? bind(symbol, FX_SCALAR_RANK) : kNoWord;
 }
 
 StringId ScalarBuilder::symbol_of(ExprId expr) const {
@@ -237,6 +167,10 @@ uint32_t ScalarBuilder::ready(FxWord word) const {
 
 void ScalarBuilder::push(FxWord word) { pending_.push_back({word, FX_CODE_PUSH, 0}); }
 void ScalarBuilder::apply(FxCodeOp op) { pending_.push_back({kNoWord, static_cast<uint32_t>(op), 0}); }
+void ScalarBuilder::apply(FxCodeOp op, FxWord last) {
+  push(last);
+  apply(op);
+}
 
 // Turns the code pushed and applied so far into one scalar, or reuses the scalar with the same
 // code.
@@ -287,25 +221,18 @@ bool ScalarBuilder::push_tensor_bytes(const Tensor& tensor) {
     if (i > 0) apply(FX_CODE_MIN);
   }
   if (!lengths.empty()) {
-    push(plan_.number(0));
-    apply(FX_CODE_EQ);
+    apply(FX_CODE_EQ, plan_.number(0));
     push(plan_.number(0));
   }
   push(plan_.number(known));
-  if (offset != plan_.number(0)) {
-    push(offset);
-    apply(FX_CODE_ADD);
-  }
+  if (offset != plan_.number(0)) apply(FX_CODE_ADD, offset);
   for (const auto& [size, stride] : open) {
     push(size);
-    push(plan_.number(-1));
-    apply(FX_CODE_ADD);
-    push(stride);
-    apply(FX_CODE_MUL);
+    apply(FX_CODE_ADD, plan_.number(-1));
+    apply(FX_CODE_MUL, stride);
     apply(FX_CODE_ADD);
   }
-  push(plan_.number(element_size(tensor.dtype)));
-  apply(FX_CODE_MUL);
+  apply(FX_CODE_MUL, plan_.number(element_size(tensor.dtype)));
   if (!lengths.empty()) apply(FX_CODE_WHERE);
   return true;
 }
@@ -315,13 +242,10 @@ bool ScalarBuilder::push_room_bytes(const SizeSource& source) {
   for (const Dim& dim : source.room.sizes) {
     const FxWord size = of(dim);
     if (size == kNoWord) return false;
-    push(size);
-    apply(FX_CODE_MUL);
+    apply(FX_CODE_MUL, size);
   }
-  push(plan_.number(source.room.more));
-  apply(FX_CODE_ADD);
-  push(plan_.number(element_size(source.tensor->dtype)));
-  apply(FX_CODE_MUL);
+  apply(FX_CODE_ADD, plan_.number(source.room.more));
+  apply(FX_CODE_MUL, plan_.number(element_size(source.tensor->dtype)));
   return true;
 }
 
@@ -335,20 +259,11 @@ bool ScalarBuilder::push_recorded_bytes(const SizeSource& source) {
 FxWord ScalarBuilder::bytes_of(const SizeSource& source) {
   if (const std::optional<int64_t> bytes = evaluate_size(module_, source, {})) return plan_.number(*bytes);
   bool is_said = false;
-  switch (source.kind) {
-    case SizeKind::kRecorded:
-      return source.bytes.expr.is_valid() ? of(source.bytes.expr) : kNoWord;
-    case SizeKind::kTensor:
-      is_said = push_tensor_bytes(*source.tensor);
-      break;
-    case SizeKind::kRoom:
-      is_said = push_recorded_bytes(source) && push_room_bytes(source);
-      apply(FX_CODE_MAX);
-      break;
-    case SizeKind::kNothing:
-    case SizeKind::kUnknown:
-    case SizeKind::kLike:
-      break;
+  if (source.kind == SizeKind::kRecorded) return source.bytes.expr.is_valid() ? of(source.bytes.expr) : kNoWord;
+  if (source.kind == SizeKind::kTensor) is_said = push_tensor_bytes(*source.tensor);
+  if (source.kind == SizeKind::kRoom) {
+    is_said = push_recorded_bytes(source) && push_room_bytes(source);
+    apply(FX_CODE_MAX);
   }
   if (is_said) return take(FX_SCALAR_INT);
   pending_.clear();

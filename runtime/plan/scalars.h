@@ -29,17 +29,9 @@ class ScalarBuilder {
   FxWord of(ExprId expr);
   FxWord of(const Dim& dim);
 
-  // Each function binds a symbol and returns its scalar. The symbol must not be bound. O(1).
-  // - bind_dim(): The symbol is a size of an input.
-  // - bind_input(): The symbol is an input.
-  // - bind_step(): The symbol becomes known after `ready` steps.
-  // - bind_outer(): The symbol is a scalar of the calling graph.
-  FxWord bind_dim(StringId symbol, uint32_t tensor, uint32_t dim);
-  FxWord bind_input(StringId symbol, FxScalarType type);
-  FxWord bind_step(StringId symbol, FxScalarType type, uint32_t ready);
-  FxWord bind_outer(StringId symbol);
-  // Adds a scalar without a symbol for a result of a step.
-  FxWord add_step(FxScalarType type, uint32_t ready);
+  // Adds a scalar, which is known after `ready` steps, and binds the symbol to it. The symbol must
+  // not be bound. An invalid id adds a scalar without a symbol. O(1).
+  FxWord bind(StringId symbol, FxScalarSource source, FxScalarType type = FX_SCALAR_INT, uint32_t ready = 0);
   bool is_bound(StringId symbol) const { return symbols_.find(symbol) != symbols_.end(); }
 
   // Returns the symbol if the expression is exactly one symbol. Otherwise returns an invalid id.
@@ -61,9 +53,9 @@ class ScalarBuilder {
   FxWord bind_rank(StringId symbol);
   FxWord compute(FxCodeOp op, std::span<const FxWord> operands);
   FxWord add(FxScalar scalar);
-  FxWord bind(StringId symbol, FxScalar scalar);
   void push(FxWord word);
   void apply(FxCodeOp op);
+  void apply(FxCodeOp op, FxWord last);  // pushes the last operand first
   FxWord take(FxScalarType type);
   // These functions return false if no scalar can express the size. In this case, discard the code
   // that was pushed before.

@@ -15,9 +15,7 @@ void for_each_leaf(const FxPlan& plan, FxWord word, const Visit& visit) {
     visit(word);
     return;
   }
-  const uint32_t first = index_of(word);
-  const uint64_t count = static_cast<uint64_t>(small_int_of(plan.words[first]));
-  for (uint64_t i = 1; i <= count; ++i) for_each_leaf(plan, plan.words[first + i], visit);
+  for (const FxWord item : items_of(plan, word)) for_each_leaf(plan, item, visit);
 }
 
 // Calls visit(FxWord) for each positional argument of a step, then for each keyword value. For a

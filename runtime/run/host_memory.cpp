@@ -95,10 +95,6 @@ void HostDevice::unmap(uint64_t address, int64_t bytes, int64_t, int64_t) {
   mprotect(pointer_of(address), static_cast<size_t>(bytes), PROT_NONE);
 }
 
-uint64_t HostDevice::record_event(int64_t) { return 1; }
-bool HostDevice::is_done(uint64_t) { return true; }
-void HostDevice::wait(uint64_t) {}
-
 void* CachingHostAllocator::take(int64_t bytes) { return pointer_of(allocator_.allocate(bytes, 0).value_or(0)); }
 void CachingHostAllocator::give(void* block) { allocator_.free(address_of(block)); }
 int64_t CachingHostAllocator::reserved_peak() const {

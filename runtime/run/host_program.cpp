@@ -40,11 +40,9 @@ Status HostProgram::take_memory() {
     if (placement_.blocks[i].kind == FX_BLOCK_GIVEN) addresses_[i] = options_.given[i];
   }
   if (options_.memory == StorageMemory::kArena) return take_arena();
-  if (options_.memory == StorageMemory::kAllocator) {
+  allocator_ = std::make_unique<SystemAllocator>();
+  if (options_.memory == StorageMemory::kAllocator)
     allocator_ = std::make_unique<CachingHostAllocator>(options_.allocator);
-  } else {
-    allocator_ = std::make_unique<SystemAllocator>();
-  }
   return ok_status();
 }
 
@@ -171,8 +169,6 @@ void HostProgram::write_guards(uint32_t step) {
   for (const uint32_t storage : taken_[step]) write(placement_.blocks[storage]);
 }
 
-void HostProgram::poison_arena() { fill_words(arena_.data(), arena_.size(), kPoison); }
-
 // Guards are written before the first step that uses a block, because blocks share bytes over time.
 Status HostProgram::check_guards(uint32_t step) const {
   const auto is_whole = [&](const FxBlock& block) {
@@ -209,7 +205,7 @@ Result<std::vector<FxStepTime>> HostProgram::time_steps() {
 }
 
 Status HostProgram::run() {
-  if (options_.debug_memory) poison_arena();
+  if (options_.debug_memory) fill_words(arena_.data(), arena_.size(), kPoison);
   counted_ = counted_peak_ = 0;
   for (uint64_t i = 0; i < plan_.num_storages && allocator_ != nullptr; ++i) {
     if (placement_.blocks[i].kind == FX_BLOCK_GIVEN) counted_ += values_.integer(plan_.storages[i].bytes).value_or(0);

@@ -37,7 +37,6 @@ class HostProgram final : public Program {
   Status check_assertion(uint32_t step) const;
   Status take_blocks(uint32_t step);
   void give_blocks(uint32_t step);
-  void poison_arena();
   void write_guards(uint32_t step);
   Status check_guards(uint32_t step) const;
   void poison_frees(uint32_t step);

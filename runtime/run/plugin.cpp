@@ -113,40 +113,39 @@ int64_t PluginDevice::free_bytes() const {
   return *bytes;
 }
 
+void PluginDevice::check(int32_t status) const {
+  if (status != FX_DEVICE_OK) throw DeviceFailure{error(status)};
+}
+
 std::optional<uint64_t> PluginDevice::allocate(int64_t bytes) {
   uint64_t address = 0;
   const int32_t status = plugin_.calls->allocate(handle_, bytes, &address);
-  if (status == FX_DEVICE_OK) return address;
   if (status == FX_DEVICE_NO_MEMORY) return std::nullopt;
-  throw DeviceFailure{error(status)};
+  check(status);
+  return address;
 }
 
-void PluginDevice::free(uint64_t address, int64_t) {
-  if (const int32_t status = plugin_.calls->free(handle_, address); status != FX_DEVICE_OK)
-    throw DeviceFailure{error(status)};
-}
+void PluginDevice::free(uint64_t address, int64_t) { check(plugin_.calls->free(handle_, address)); }
 
 uint64_t PluginDevice::reserve(int64_t bytes) {
   uint64_t address = 0;
-  if (const int32_t status = plugin_.calls->reserve(handle_, bytes, &address); status != FX_DEVICE_OK)
-    throw DeviceFailure{error(status)};
+  check(plugin_.calls->reserve(handle_, bytes, &address));
   return address;
 }
 
 void PluginDevice::unreserve(uint64_t address, int64_t bytes) {
-  if (const int32_t status = plugin_.calls->unreserve(handle_, address, bytes); status != FX_DEVICE_OK)
-    throw DeviceFailure{error(status)};
+  check(plugin_.calls->unreserve(handle_, address, bytes));
 }
 
 bool PluginDevice::map(uint64_t address, int64_t bytes, int64_t page_bytes) {
   const int32_t status = plugin_.calls->map(handle_, address, bytes, page_bytes);
-  if (status != FX_DEVICE_OK && status != FX_DEVICE_NO_MEMORY) throw DeviceFailure{error(status)};
-  return status == FX_DEVICE_OK;
+  if (status == FX_DEVICE_NO_MEMORY) return false;
+  check(status);
+  return true;
 }
 
 void PluginDevice::unmap(uint64_t address, int64_t bytes, int64_t, int64_t) {
-  if (const int32_t status = plugin_.calls->unmap(handle_, address, bytes); status != FX_DEVICE_OK)
-    throw DeviceFailure{error(status)};
+  check(plugin_.calls->unmap(handle_, address, bytes));
 }
 
 }  // namespace fxopt

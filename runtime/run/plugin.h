@@ -71,6 +71,8 @@ class PluginDevice final : public AllocatorDevice {
   PluginDevice(const Plugin& plugin, FxDevice* handle, int32_t ordinal)
       : plugin_(plugin), handle_(handle), ordinal_(ordinal) {}
 
+  void check(int32_t status) const;  // throws DeviceFailure
+
   Plugin plugin_;
   FxDevice* handle_;
   int32_t ordinal_;

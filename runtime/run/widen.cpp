@@ -19,21 +19,7 @@ bool is_narrow(uint8_t type) {
 
 std::unique_ptr<Plan> widen(const FxPlan& plan, const ScalarValues& values) {
   auto wide = std::make_unique<Plan>();
-  const auto copy = [](const auto* data, uint64_t count, auto& to) { to.assign(data, data + count); };
-  copy(plan.steps, plan.num_steps, wide->steps);
-  copy(plan.storages, plan.num_storages, wide->storages);
-  copy(plan.tensors, plan.num_tensors, wide->tensors);
-  copy(plan.words, plan.num_words, wide->words);
-  copy(plan.indices, plan.num_indices, wide->indices);
-  copy(plan.numbers, plan.num_numbers, wide->numbers);
-  copy(plan.scalars, plan.num_scalars, wide->scalars);
-  copy(plan.code, plan.num_code, wide->code);
-  copy(plan.inputs, plan.num_inputs, wide->inputs);
-  copy(plan.outputs, plan.num_outputs, wide->outputs);
-  copy(plan.draws, plan.num_draws, wide->draws);
-  copy(plan.groups, plan.num_groups, wide->groups);
-  copy(plan.ops, plan.num_ops, wide->ops);
-  copy(plan.nodes, plan.num_nodes, wide->nodes);
+  wide->for_each_array(plan, [](auto& to, const auto* data, uint64_t count) { to.assign(data, data + count); });
   for (uint64_t i = 0; i < plan.num_strings; ++i) wide->add_string(text_at(plan, static_cast<uint32_t>(i)));
   wide->name = plan.name;
   wide->hash = plan.hash;
