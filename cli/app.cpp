@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/completion.h"
 #include "cli/topics.h"
 #include "cli/usage.h"
@@ -34,10 +35,8 @@ Status set_werror(Console& console, const std::string& text) {
     if (find_warning(code) == nullptr) {
       std::vector<std::string_view> names;
       for (const WarningText& row : warning_table()) names.push_back(row.code);
-      return Error{ErrorCode::kBadOptionValue,
-                   "--werror: no warning has the code '" + std::string(code) + "'",
-                   suggestion(code, names, "`fxopt help warnings` lists the codes"),
-                   {}};
+      return bad_value_error("--werror: no warning has the code '" + std::string(code) + "'",
+                             suggestion(code, names, "`fxopt help warnings` lists the codes"));
     }
     codes.emplace_back(code);
   }
@@ -59,7 +58,7 @@ void dispatch(const std::vector<std::string>& args, Console& console) {
   if (line.wants_version) return print_text(console, "fxopt " + std::string(kVersion) + "\n");
   if (line.wants_help) return print_text(console, usage_text(application.line, line.command));
   if (line.is_verbose) console.set_verbose();
-  if (const Status werror = set_werror(console, line.werror); !werror.ok()) return console.error(werror.error());
+  if (!console.is_ok(set_werror(console, line.werror))) return;
   console.set_misread(std::move(line.misread));
   for (size_t i = 0; i < commands().size(); ++i) {
     if (commands()[i].name == line.command) return application.bodies[i](console);

@@ -26,9 +26,6 @@ struct Refusal {
 Error error_of(ErrorCode code, std::string message, std::string hint) {
   return {code, std::move(message), std::move(hint), {}};
 }
-Error bad(std::string message, std::string hint) {
-  return error_of(ErrorCode::kBadOptionValue, std::move(message), std::move(hint));
-}
 
 std::string help_hint(const CLI::App& app) { return "`fxopt help " + app.get_name() + "` shows its usage"; }
 
@@ -66,10 +63,11 @@ std::string shown_use(const CLI::Option& option) {
 Error blank_value(const CLI::Option& option) {
   const std::string why = "a shell variable may be unset; leave ";
   if (option.get_positional()) {
-    return bad("the argument " + option.get_type_name() + " is empty", why + "the argument out, or give it a value");
+    return bad_value_error("the argument " + option.get_type_name() + " is empty",
+                           why + "the argument out, or give it a value");
   }
-  return bad(shown_names(option) + " has an empty value",
-             why + option_names(option).front() + " out, or write " + shown_use(option));
+  return bad_value_error(shown_names(option) + " has an empty value",
+                         why + option_names(option).front() + " out, or write " + shown_use(option));
 }
 
 // A slip such as "-output" or "-o=OUT": CLI11 takes the rest of the word for the value of -o.
@@ -80,8 +78,8 @@ std::optional<Error> slip_of_short_name(const CLI::App& app, const CLI::Option& 
       return error_of(ErrorCode::kUnknownOption, "'" + word + "' has one '-' too few", "did you mean '-" + word + "'?");
     }
     if (value.front() == '=') {
-      return bad("'" + word + "' gives the value '" + value + "'",
-                 "write -" + letter + " " + value.substr(1) + ", or the long name with '='");
+      return bad_value_error("'" + word + "' gives the value '" + value + "'",
+                             "write -" + letter + " " + value.substr(1) + ", or the long name with '='");
     }
   }
   return std::nullopt;
@@ -91,18 +89,19 @@ std::optional<Error> bad_value(const CLI::App& app, const CLI::Option& option, c
   const std::string type = option.get_type_name();
   if (type.empty()) {  // a plain flag
     if (value == "true") return std::nullopt;
-    return bad(shown_names(option) + " takes no value, so '=" + value + "' is wrong",
-               "write " + option_names(option).front() + " without a value, or leave it out");
+    return bad_value_error(shown_names(option) + " takes no value, so '=" + value + "' is wrong",
+                           "write " + option_names(option).front() + " without a value, or leave it out");
   }
   if (value.find_first_not_of(" \t\r\n") == std::string::npos) {
     return type == kCommandType ? std::nullopt : std::optional(blank_value(option));
   }
   if (option.get_positional() || option.get_items_expected_max() == 0) return std::nullopt;
   if (named_option(app, value) != nullptr) {
-    return bad(shown_names(option) + " needs a value, but '" + value + "' is an option", "write " + shown_use(option));
+    return bad_value_error(shown_names(option) + " needs a value, but '" + value + "' is an option",
+                           "write " + shown_use(option));
   }
   if (type == kCountType && !is_count(value)) {
-    return bad(
+    return bad_value_error(
         shown_names(option) + " takes a whole number from 0 to " + std::to_string(kMaxCount) + ", not '" + value + "'",
         "write the number in decimal digits, without a sign");
   }
@@ -190,7 +189,7 @@ Error no_value(const CLI::App& app, const CLI::ParseError& failure, const std::s
   const CLI::Option* option = app.get_option_no_throw(last);
   if (option == nullptr) option = app.get_option_no_throw(std::string("-") + last.back());
   if (option == nullptr) return in_its_words(app, failure);
-  return error_of(ErrorCode::kBadOptionValue, shown_names(*option) + " needs a value", "write " + shown_use(*option));
+  return bad_value_error(shown_names(*option) + " needs a value", "write " + shown_use(*option));
 }
 
 // No error also if --help is given.
@@ -303,24 +302,16 @@ std::string Option::name() const { return option_names(*option_).back(); }
 
 bool Option::is_given() const { return option_->count() > 0; }
 
-Option Options::add(const std::string& names, std::string& value, const std::string& help) {
+template <class Value>
+Option Options::add(const std::string& names, Value& value, const std::string& help) {
   return Option(app_.add_option(names, value, help));
 }
-Option Options::add(const std::string& names, std::optional<std::string>& value, const std::string& help) {
-  return Option(app_.add_option(names, value, help));
-}
-Option Options::add(const std::string& names, std::vector<std::string>& values, const std::string& help) {
-  return Option(app_.add_option(names, values, help));
-}
-Option Options::add(const std::string& names, uint32_t& value, const std::string& help) {
-  return Option(app_.add_option(names, value, help));
-}
-Option Options::add(const std::string& names, uint64_t& value, const std::string& help) {
-  return Option(app_.add_option(names, value, help));
-}
-Option Options::add(const std::string& names, std::optional<uint64_t>& value, const std::string& help) {
-  return Option(app_.add_option(names, value, help));
-}
+template Option Options::add(const std::string&, std::string&, const std::string&);
+template Option Options::add(const std::string&, std::optional<std::string>&, const std::string&);
+template Option Options::add(const std::string&, std::vector<std::string>&, const std::string&);
+template Option Options::add(const std::string&, uint32_t&, const std::string&);
+template Option Options::add(const std::string&, uint64_t&, const std::string&);
+template Option Options::add(const std::string&, std::optional<uint64_t>&, const std::string&);
 Option Options::flag(const std::string& name, bool& value, const std::string& help) {
   return Option(app_.add_flag(name, value, help));
 }
@@ -391,6 +382,10 @@ CommandInfo CommandLine::describe(std::string_view command) const {
 
 Error usage_error(std::string message, std::string hint) {
   return error_of(ErrorCode::kUsage, std::move(message), std::move(hint));
+}
+
+Error bad_value_error(std::string message, std::string hint) {
+  return error_of(ErrorCode::kBadOptionValue, std::move(message), std::move(hint));
 }
 
 bool is_count(std::string_view text) {

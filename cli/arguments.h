@@ -57,12 +57,10 @@ class Options {
   explicit Options(CLI::App& app) : app_(app) {}
 
   // `names` is a list such as "-o,--output". A name without '-' is a positional argument.
-  Option add(const std::string& names, std::string& value, const std::string& help);
-  Option add(const std::string& names, std::optional<std::string>& value, const std::string& help);
-  Option add(const std::string& names, std::vector<std::string>& values, const std::string& help);
-  Option add(const std::string& names, uint32_t& value, const std::string& help);
-  Option add(const std::string& names, uint64_t& value, const std::string& help);
-  Option add(const std::string& names, std::optional<uint64_t>& value, const std::string& help);
+  // `Value` is std::string, uint32_t, uint64_t, an optional of std::string or uint64_t, or a list
+  // of std::string.
+  template <class Value>
+  Option add(const std::string& names, Value& value, const std::string& help);
   Option flag(const std::string& name, bool& value, const std::string& help);
   // Declares a flag that takes a value only after '='. Without a value on the line, `value` becomes
   // the text in braces in `name`. For "--report{-}", this text is "-".
@@ -128,6 +126,9 @@ class CommandLine {
 
 // Returns an error with the code kUsage, for example for options that contradict each other.
 Error usage_error(std::string message, std::string hint);
+
+// Returns an error with the code kBadOptionValue: the value of one option is not valid.
+Error bad_value_error(std::string message, std::string hint = "");
 
 // True for a whole number from 0 to 1000000000 in plain decimal digits, without sign or leading
 // zeros.

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
+#include "cli/arguments.h"
 #include "cli/files.h"
 #include "cli/topics.h"
 #include "core/text.h"
@@ -202,11 +203,9 @@ void run_completion(Console& console, const std::string& shell) {
     console.write_product(std::string(script.text));
     return;
   }
-  console.error({ErrorCode::kBadOptionValue,
-                 "no completion script exists for '" + shell + "'",
-                 suggestion(shell, {kScripts[0].shell, kScripts[1].shell, kScripts[2].shell},
-                            "the shells are bash, fish and zsh"),
-                 {}});
+  console.error(bad_value_error("no completion script exists for '" + shell + "'",
+                                suggestion(shell, {kScripts[0].shell, kScripts[1].shell, kScripts[2].shell},
+                                           "the shells are bash, fish and zsh")));
 }
 
 }  // namespace

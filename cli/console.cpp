@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/print/json.h"
 #include "cli/print/table.h"
 #include "core/bytes.h"
@@ -78,10 +79,8 @@ Status Console::check_json_path() {
     if (arg.starts_with("-o")) path = arg.substr(2);
     if (path.empty() || file_identity(path) != identity) continue;
     withhold_envelope();
-    return Error{ErrorCode::kUsage,
-                 "--json=" + json_path_ + " is the same file as '" + path + "', and would overwrite that file",
-                 "name another file",
-                 {}};
+    return usage_error("--json=" + json_path_ + " is the same file as '" + path + "', and would overwrite that file",
+                       "name another file");
   }
   return ok_status();
 }
@@ -146,10 +145,11 @@ void Console::stage(std::string_view done, double seconds) {
   log_.line(LogLevel::kInfo, "info: " + printable_line(done) + ", " + seconds_text(seconds));
 }
 
-Status Console::write_output(const std::string& path, std::string_view bytes, Stopwatch watch) {
+bool Console::write_output(const std::string& path, std::string_view bytes, Stopwatch watch) {
   const Status written = write_file(path, bytes);
+  if (!written.ok()) error(written.error());
   if (written.ok()) stage("wrote " + path + ": " + bytes_text(static_cast<int64_t>(bytes.size())), watch.lap());
-  return written;
+  return written.ok();
 }
 
 std::string Console::envelope() const {
@@ -171,10 +171,7 @@ std::string Console::envelope() const {
 int Console::finish() {
   if (json_takes_stdout()) output_.out << envelope();
   check_stdout();
-  if (wants_json() && !json_takes_stdout() && !is_withheld_) {
-    const Status written = write_output(json_path_, envelope());
-    if (!written.ok()) error(written.error());
-  }
+  if (wants_json() && !json_takes_stdout() && !is_withheld_) write_output(json_path_, envelope());
   output_.err.flush();
   return static_cast<int>(exit_);
 }

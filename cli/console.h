@@ -81,14 +81,21 @@ class Console {
   // determines the exit code.
   void error(const Error& error);
   void error(const Error& error, ExitCode exit);
+  // Reports the error of a result that has no value. Returns true if the result has a value.
+  template <class Value>
+  bool is_ok(const Result<Value>& result) {
+    if (!result.ok()) error(result.error());
+    return result.ok();
+  }
   // Prints a warning about something that does not stop the work. `code` never changes and has
   // dashes between its words: "unknown-sizes".
   void warning(std::string_view code, const Where& where, std::string_view message);
 
   // If --verbose is given, prints a finished stage of work and its seconds on standard error.
   void stage(std::string_view done, double seconds);
-  // Calls write_file() and reports the call as a stage. `watch` gives the seconds of the stage.
-  Status write_output(const std::string& path, std::string_view bytes, Stopwatch watch = Stopwatch());
+  // Calls write_file(), and reports the call as a stage or its error. `watch` gives the seconds of
+  // the stage. Returns true if the file is written.
+  bool write_output(const std::string& path, std::string_view bytes, Stopwatch watch = Stopwatch());
 
   size_t num_errors() const;
   // Returns the errors as the envelope holds them, in the order in which they were printed.

@@ -37,14 +37,12 @@ bool save_brief(Console& console, const Module& module, const Product& product) 
   std::ostringstream text;
   print_brief(text, module, product.path == "-" ? console.width() : kBriefWidth);
   if (product.path == "-") return console.write_product(text.str());
-  const Status written = console.write_output(product.path, text.str());
-  if (!written.ok()) console.error(written.error());
-  return written.ok();
+  return console.write_output(product.path, text.str());
 }
 
 void run_convert(Console& console, const ConvertFlags& flags) {
   console.result()["files"] = nlohmann::ordered_json::array();
-  if (const Status brief = check_brief(flags); !brief.ok()) return console.error(brief.error());
+  if (!console.is_ok(check_brief(flags))) return;
   FileFlags files = flags.files;
   if (flags.is_brief) files.format = "fxg";
   const Result<std::vector<Product>> products = plan_products(console, files);

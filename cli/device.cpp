@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "cli/files.h"
 #include "cli/print/table.h"
 #include "core/error.h"
@@ -129,10 +130,8 @@ bool is_framework_profile(std::string_view name) { return name.starts_with(kFram
 Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& names) {
   std::vector<std::string> parts;
   if (has_empty_part(names)) {
-    return Error{ErrorCode::kBadOptionValue,
-                 "'" + names + "' is not a valid value of --device: a name in the list is empty",
-                 "write names with one comma between them, as in h100,torch-2.11",
-                 {}};
+    return bad_value_error("'" + names + "' is not a valid value of --device: a name in the list is empty",
+                           "write names with one comma between them, as in h100,torch-2.11");
   }
   for (const std::string_view part : split_list(names))
     parts.push_back(is_path(part) ? std::string(part) : lower(part));
@@ -144,10 +143,8 @@ Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& na
   for (const std::string& part : parts) {
     if (is_path(part) || is_framework_profile(part) || !builtin_profile(part).has_value()) continue;
     if (!device.empty() && part != device) {
-      return Error{ErrorCode::kUsage,
-                   "--device names two devices, '" + device + "' and '" + part + "'",
-                   "give one device, then profile files and a framework version if needed, separated by commas",
-                   {}};
+      return usage_error("--device names two devices, '" + device + "' and '" + part + "'",
+                         "give one device, then profile files and a framework version if needed, separated by commas");
     }
     device = part;
   }
@@ -167,8 +164,7 @@ Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& na
   if (profile.ok() && !files.empty()) {  // tests cover the built-in profiles
     for (const std::vector<const CallRow*>& rows : {rows_of((*profile)->hidden), rows_of((*profile)->work)}) {
       for (const CallRow* row : rows) {
-        const Status status = check_row(**profile, *row);
-        if (!status.ok()) return status.error();
+        if (const Status status = check_row(**profile, *row); !status.ok()) return status.error();
       }
     }
     if (const Status status = check_links(**profile); !status.ok()) return status.error();

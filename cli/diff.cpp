@@ -35,21 +35,16 @@ struct DiffSides {
 Result<DiffSides> sides_of(const DiffFlags& flags) {
   std::vector<std::string> all = {flags.before, flags.after};
   all.insert(all.end(), flags.more.begin(), flags.more.end());
-  const Status inputs = check_inputs(all);
-  if (!inputs.ok()) return inputs.error();
+  if (const Status inputs = check_inputs(all); !inputs.ok()) return inputs.error();
   if (!flags.step && all.size() > 2) {
-    return Error{ErrorCode::kUsage,
-                 std::to_string(all.size()) + " files given, but only two can be compared",
-                 "if several files form one step, add --step and list the files of BEFORE first",
-                 {}};
+    return usage_error(std::to_string(all.size()) + " files given, but only two can be compared",
+                       "if several files form one step, add --step and list the files of BEFORE first");
   }
   if (all.size() % 2 != 0) {
-    return Error{
-        ErrorCode::kUsage,
+    return usage_error(
         std::to_string(all.size()) + " files cannot be divided into two steps with the same number of files",
         "list all files of BEFORE, then all files of AFTER; `fxopt opt --step --stop-after 0` merges several files "
-        "into one",
-        {}};
+        "into one");
   }
   const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
   return DiffSides{{all.begin(), middle}, {middle, all.end()}};
@@ -67,16 +62,10 @@ std::vector<GraphFacts> facts_of(Console& console, const DiffFlags& flags, const
                                                             : nullptr;
   if (module == nullptr) return facts;
   Result<MemoryView> view = plan.view(*module, path);
-  if (!view.ok()) {
-    console.error(view.error());
-    return facts;
-  }
+  if (!console.is_ok(view)) return facts;
   Result<std::vector<const Graph*>> graphs = step.has_value() ? std::vector<const Graph*>{step->graph}
                                                               : select_graphs(*module, flags.graph, shown_input(path));
-  if (!graphs.ok()) {
-    console.error(graphs.error());
-    return facts;
-  }
+  if (!console.is_ok(graphs)) return facts;
   view->others = true;
   view->texts = texts;
   view->candidates = false;  // recompute candidates are not compared
@@ -98,10 +87,7 @@ GraphsByName by_name(const std::vector<GraphFacts>& facts) {
 }
 
 void warn_of_one_sided(Console& console, const std::string& path, const std::string& graph) {
-  Where where;
-  where.file = shown_input(path);
-  where.graph = graph;
-  console.warning("one-sided", where,
+  console.warning("one-sided", where_in(shown_input(path), graph),
                   "the other file has no graph of this name; --step compares each side as one step");
 }
 

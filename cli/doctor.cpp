@@ -138,8 +138,7 @@ CommandBody declare_doctor(Options options) {
   options.add("--plugin", flags->plugin, "plugin to check (default: the one that `fxopt run` finds)").type("FILE");
   options.add("--device", flags->device, "exit with 9 if `fxopt run --device DEVICE` cannot run").type("DEVICE");
   return [flags](Console& console) {
-    if (const Status status = flags->device.empty() ? ok_status() : check_device_name(flags->device); !status.ok())
-      return console.error(status.error());
+    if (!console.is_ok(flags->device.empty() ? ok_status() : check_device_name(flags->device))) return;
     Doctor(console).run(*flags);
   };
 }

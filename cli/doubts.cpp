@@ -1,5 +1,6 @@
 #include "cli/doubts.h"
 
+#include "cli/files.h"
 #include "ir/graph/module.h"
 #include "ir/graph/top_level.h"
 
@@ -8,10 +9,7 @@ namespace fxopt {
 void warn_of_doubts(Console& console, const std::string& file, const Graph& graph, const PhaseMap& phases,
                     const StorageSource& storages) {
   for (const GraphDoubt& doubt : find_doubts(graph, phases, storages)) {
-    Where where;
-    where.file = file;
-    where.graph = graph.module().text(graph.name());
-    where.node = graph.name_of(doubt.node);
+    const Where where = where_in(file, graph.module().text(graph.name()), graph.name_of(doubt.node));
     console.warning(doubt.code, where, doubt.text);
   }
 }

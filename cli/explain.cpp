@@ -44,12 +44,7 @@ Result<Found> find_node(const Module& module, const ExplainFlags& flags) {
     if (node.is_valid()) return Found{graph, node};
     for (const NodeId each : graph->nodes()) names.push_back(graph->name_of(each));
   }
-  Error error{ErrorCode::kUnknownNode,
-              "there is no node '" + name + "'",
-              suggestion(name, names, "`fxopt show` prints the names"),
-              {}};
-  error.where.file = shown_input(flags.input);
-  return error;
+  return unknown_node(name, names, shown_input(flags.input));
 }
 
 // A copy made by remat.

@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/console.h"
 #include "cli/crash_guard.h"
 #include "cli/print/table.h"
@@ -79,25 +80,27 @@ std::optional<Error> failure_of(const std::function<void()>& work) {
 
 std::string shown_input(const std::string& path) { return path == "-" ? "standard input" : path; }
 
+Where where_in(std::string file, std::string_view graph, std::string_view node) {
+  Where where;
+  where.file = std::move(file);
+  where.graph = graph;
+  where.node = node;
+  return where;
+}
+
 Status check_inputs(const std::vector<std::string>& inputs) {
   if (std::count(inputs.begin(), inputs.end(), "-") <= 1) return ok_status();
-  return Error{ErrorCode::kUsage, "standard input is given twice", "standard input can be read only once", {}};
+  return usage_error("standard input is given twice", "standard input can be read only once");
 }
 
 std::unique_ptr<Module> load_input(Console& console, const std::string& path, std::string& bytes) {
   Stopwatch watch;
   Result<std::string> read = read_file(path);
-  if (!read.ok()) {
-    console.error(read.error());
-    return nullptr;
-  }
+  if (!console.is_ok(read)) return nullptr;
   bytes = *std::move(read);
   const Format format = format_of_bytes(bytes);
   Result<std::unique_ptr<Module>> parsed = parse_module(bytes, format, shown_input(path));
-  if (!parsed.ok()) {
-    console.error(parsed.error());
-    return nullptr;
-  }
+  if (!console.is_ok(parsed)) return nullptr;
   std::unique_ptr<Module> module = *std::move(parsed);
   console.stage("read " + shown_input(path) + ": " + bytes_text(static_cast<int64_t>(bytes.size())) + ", " +
                     std::string(format_name(format)) + ", " + count_text(module->num_graphs(), "graph") + ", " +
@@ -196,6 +199,11 @@ std::string bare_name(const std::string& name, char sigil) {
   return name.size() > 1 && name.front() == sigil ? name.substr(1) : name;
 }
 
+Error unknown_node(const std::string& name, const std::vector<std::string_view>& names, const std::string& file) {
+  return {ErrorCode::kUnknownNode, "there is no node '" + name + "'",
+          suggestion(name, names, "`fxopt show` prints the names"), where_in(file)};
+}
+
 Result<std::vector<const Graph*>> select_graphs(const Module& module, const std::string& given,
                                                 const std::string& file) {
   if (given.empty()) {
@@ -210,12 +218,8 @@ Result<std::vector<const Graph*>> select_graphs(const Module& module, const std:
     names.push_back(module.text(graph.name()));
     if (names.back() == name) return std::vector<const Graph*>{&graph};
   }
-  Error error{ErrorCode::kUnknownNode,
-              "there is no graph '" + name + "'",
-              suggestion(name, names, "`fxopt show --summary` lists the graphs"),
-              {}};
-  error.where.file = file;
-  return error;
+  return Error{ErrorCode::kUnknownNode, "there is no graph '" + name + "'",
+               suggestion(name, names, "`fxopt show --summary` lists the graphs"), where_in(file)};
 }
 
 }  // namespace fxopt

@@ -23,6 +23,9 @@ class Console;
 // Returns the name that messages use for a path: "standard input" for "-".
 std::string shown_input(const std::string& path);
 
+// Returns a place for errors and warnings: a file, and a graph and node if they are known.
+Where where_in(std::string file, std::string_view graph = {}, std::string_view node = {});
+
 // Fails with kUsage if standard input is named more than once.
 Status check_inputs(const std::vector<std::string>& inputs);
 
@@ -75,6 +78,9 @@ bool ends_with_path(const std::string& path, const std::string& name);
 
 // Returns a name without its sigil. The name may have the sigil of the text form: "%mm" or "@main".
 std::string bare_name(const std::string& name, char sigil);
+
+// Returns the error for a node that is not in a file, with a near match among the file's `names`.
+Error unknown_node(const std::string& name, const std::vector<std::string_view>& names, const std::string& file);
 
 // Returns the graph with the name `name`. The '@' in `name` is optional. If `name` is empty,
 // returns every top-level graph. If no graph has this name, fails with kUnknownNode and a near

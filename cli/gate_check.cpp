@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/console.h"
+#include "cli/files.h"
 #include "cli/print/json.h"
 #include "core/bytes.h"
 
@@ -20,10 +21,7 @@ std::vector<Error> GateCheck::check(const std::string& path, const std::string& 
 void GateCheck::warn_of_range(const std::string& shown, const GraphMemory& memory) {
   for (const DeviceMemory& device : memory.devices) {
     if (!device.ideal_range.has_value() || device.ideal_range->max == device.ideal.bytes) continue;
-    Where where;
-    where.file = shown;
-    where.graph = memory.graph;
-    console_.warning("limits-within-range", where,
+    console_.warning("limits-within-range", where_in(shown, memory.graph),
                      "limits were checked only with " + symbols_text(memory.symbols) +
                          "; over the whole range of the symbols, the ideal peak is " + range_text(*device.ideal_range));
   }
@@ -33,10 +31,8 @@ nlohmann::ordered_json GateCheck::compare(const std::string& path, const std::st
                                           std::ostream& out) {
   const std::string other = gates_.other_name(path);
   if (!other.empty() && gates_.baseline_of(path, memory.graph) != nullptr && std::exchange(named_, path) != path) {
-    Where where;
-    where.file = shown;
     console_.warning(
-        "baseline-other-name", where,
+        "baseline-other-name", where_in(shown),
         "the baseline has no file of this name; the comparison uses the baseline's only file, '" + other + "'");
   }
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -64,8 +60,7 @@ void GateCheck::write_baseline() {
   if (!replaced.empty()) {
     console_.warning("baseline-replaced", {}, "the earlier baseline is discarded: " + replaced);
   }
-  const Status status = console_.write_output(gates_.baseline_path(), json_text(*document));
-  if (!status.ok()) return console_.error(status.error());
+  if (!console_.write_output(gates_.baseline_path(), json_text(*document))) return;
   console_.notes() << "baseline written: " << printable_line(gates_.baseline_path()) << '\n';
 }
 

@@ -1,7 +1,6 @@
 #include "cli/gates.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <iterator>
 #include <set>
@@ -14,6 +13,7 @@
 #include "cli/memory_options.h"
 #include "cli/print/table.h"
 #include "cli/report/memory/diff.h"
+#include "cli/take.h"
 #include "core/bytes.h"
 #include "core/file.h"
 #include "core/saturate.h"
@@ -36,11 +36,7 @@ MemoryMetric metric_of(const DeviceMemory& device, const std::optional<MemoryMet
 }
 
 Where where_of(const std::string& path, const GraphMemory& memory, const std::string& node) {
-  Where where;
-  where.file = shown_input(path);
-  where.graph = memory.graph;
-  where.node = node;
-  return where;
+  return where_in(shown_input(path), memory.graph, node);
 }
 
 Error lacks_metric(const std::string& path, const GraphMemory& memory, MemoryMetric metric) {
@@ -125,10 +121,8 @@ bool MemoryGates::read_decimal(const std::string& text, Limit& limit) {
 Result<std::vector<MemoryGates::Limit>> MemoryGates::parse_limits(const std::string& option, const std::string& text) {
   std::vector<Limit> limits;
   if (has_empty_part(text)) {
-    return Error{ErrorCode::kBadOptionValue,
-                 "'" + text + "' is not a valid value of " + option + ": a limit in the list is empty",
-                 "write limits with one comma between them, as in reserved=70GiB,allocated=64GiB",
-                 {}};
+    return bad_value_error("'" + text + "' is not a valid value of " + option + ": a limit in the list is empty",
+                           "write limits with one comma between them, as in reserved=70GiB,allocated=64GiB");
   }
   for (const std::string_view part : split_list(text)) {
     Limit limit;
@@ -138,21 +132,17 @@ Result<std::vector<MemoryGates::Limit>> MemoryGates::parse_limits(const std::str
     if (equals != std::string_view::npos) {
       limit.metric = find_metric(part.substr(0, equals));
       if (!limit.metric.has_value()) {
-        return Error{ErrorCode::kBadOptionValue,
-                     option + " limits '" + std::string(part.substr(0, equals)) + "', which is not a peak",
-                     "the peaks are ideal, requested, allocated, active, reserved, arena",
-                     {}};
+        return bad_value_error(option + " limits '" + std::string(part.substr(0, equals)) + "', which is not a peak",
+                               "the peaks are ideal, requested, allocated, active, reserved, arena");
       }
     } else if (limit.is_ratio) {
-      return Error{ErrorCode::kBadOptionValue,
-                   "--max-ratio needs the name of a peak, which is missing in '" + std::string(part) + "'",
-                   "write it as in active=1.10,reserved=1.10",
-                   {}};
+      return bad_value_error("--max-ratio needs the name of a peak, which is missing in '" + std::string(part) + "'",
+                             "write it as in active=1.10,reserved=1.10");
     }
     const bool repeats = std::any_of(limits.begin(), limits.end(),
                                      [&limit](const Limit& other) { return other.metric == limit.metric; });
     if (repeats) {
-      return Error{ErrorCode::kUsage, option + " limits the same peak twice", "keep the lower limit", {}};
+      return usage_error(option + " limits the same peak twice", "keep the lower limit");
     }
     if (option == "--budget") {
       const Result<int64_t> bytes = bytes_option(option, limit.text);
@@ -166,10 +156,9 @@ Result<std::vector<MemoryGates::Limit>> MemoryGates::parse_limits(const std::str
       const bool is_share = !limit.is_ratio && !is_percent;
       const bool is_ratio_in_percent = limit.is_ratio && is_percent;
       if (is_ratio_in_percent || !read_decimal(number, limit) || (is_share && limit.numerator >= limit.denominator)) {
-        return Error{ErrorCode::kBadOptionValue,
-                     "'" + limit.text + "' is not a valid value of " + option,
-                     limit.is_ratio ? "a ratio is written as in 1.10" : "growth is written as in 1%, 0.5% or 0.01",
-                     {}};
+        return bad_value_error(
+            "'" + limit.text + "' is not a valid value of " + option,
+            limit.is_ratio ? "a ratio is written as in 1.10" : "growth is written as in 1%, 0.5% or 0.01");
       }
       if (is_share) limit.numerator *= 100;
     }
@@ -182,9 +171,8 @@ Result<MemoryGates> MemoryGates::make(const GateFlags& flags, const MemoryPlan& 
   MemoryGates gates;
   gates.flags_ = flags;
   gates.expandable_ = plan.expandable();
-  Result<std::vector<Limit>> budgets = parse_limits("--budget", flags.budget);
-  if (!budgets.ok()) return std::move(budgets).error();
-  gates.budgets_ = std::move(*budgets);
+  const Status budgets = take(gates.budgets_, parse_limits("--budget", flags.budget));
+  if (!budgets.ok()) return budgets.error();
   for (const auto& [option, text] : {std::pair("--max-growth", &flags.max_growth), {"--max-ratio", &flags.max_ratio}}) {
     Result<std::vector<Limit>> limits = parse_limits(option, *text);
     if (!limits.ok()) return std::move(limits).error();
@@ -192,49 +180,36 @@ Result<MemoryGates> MemoryGates::make(const GateFlags& flags, const MemoryPlan& 
   }
   const bool has_limit = !gates.growths_.empty();
   if ((has_limit || flags.update_baseline) && flags.baseline.empty()) {
-    return Error{ErrorCode::kUsage,
-                 std::string(has_limit ? "a limit on growth" : "--update-baseline") + " needs --baseline",
-                 "name the file with --baseline FILE",
-                 {}};
+    return usage_error(std::string(has_limit ? "a limit on growth" : "--update-baseline") + " needs --baseline",
+                       "name the file with --baseline FILE");
   }
   if (has_limit && flags.update_baseline) {
-    return Error{
-        ErrorCode::kUsage,
+    return usage_error(
         "--update-baseline writes the baseline and does not compare with it, so a limit on growth has no effect",
-        "compare first, with --max-growth or --max-ratio, then update in a second call",
-        {}};
+        "compare first, with --max-growth or --max-ratio, then update in a second call");
   }
   if (!flags.baseline.empty() && !has_limit && !flags.update_baseline && !flags.is_shown) {
-    return Error{ErrorCode::kUsage,
-                 "--baseline has no effect",
-                 "give a limit, such as --max-growth 1%, or --markdown FILE, or --update-baseline",
-                 {}};
+    return usage_error("--baseline has no effect",
+                       "give a limit, such as --max-growth 1%, or --markdown FILE, or --update-baseline");
   }
   if (flags.must_fit && !plan.knows_device_memory()) {
-    return Error{ErrorCode::kUsage,
-                 "--must-fit needs the memory size of the device",
-                 "give --device, such as h100, or --device-memory 80GiB",
-                 {}};
+    return usage_error("--must-fit needs the memory size of the device",
+                       "give --device, such as h100, or --device-memory 80GiB");
   }
   if (flags.baseline.empty()) return gates;
   std::set<std::string> names;
   for (const std::string& name : distinct_names(flags.inputs)) {
     if (names.insert(name).second) continue;
-    return Error{ErrorCode::kUsage,
-                 "the input '" + name + "' is given twice, but a baseline holds each file once",
-                 "give each input once",
-                 {}};
+    return usage_error("the input '" + name + "' is given twice, but a baseline holds each file once",
+                       "give each input once");
   }
   if (flags.update_baseline) return gates;
-  const Status status = gates.read_baseline(plan);
-  if (!status.ok()) return status.error();
+  if (const Status status = gates.read_baseline(plan); !status.ok()) return status.error();
   return gates;
 }
 
 Error MemoryGates::not_a_report(std::string hint) const {
-  Error error{ErrorCode::kBadBaseline, "the baseline is not a memory report", std::move(hint), {}};
-  error.where.file = flags_.baseline;
-  return error;
+  return {ErrorCode::kBadBaseline, "the baseline is not a memory report", std::move(hint), where_in(flags_.baseline)};
 }
 
 Result<nlohmann::ordered_json> MemoryGates::read_report(std::string hint) const {
@@ -285,8 +260,7 @@ Status MemoryGates::read_baseline(const MemoryPlan& plan) {
   const std::string hint = "write one with --update-baseline";
   const Result<nlohmann::ordered_json> report = read_report(hint);
   if (!report.ok()) return report.error();
-  const Status comparable = check_comparable(*report, plan);
-  if (!comparable.ok()) return comparable.error();
+  if (const Status comparable = check_comparable(*report, plan); !comparable.ok()) return comparable.error();
   try {
     for (const nlohmann::ordered_json& file : report->at("files")) {
       BaselineFile& added = baseline_.emplace_back();
@@ -549,10 +523,9 @@ Result<nlohmann::ordered_json> MemoryGates::document(const MemoryPlan& plan, con
 }
 
 std::string growth_text(int64_t before, int64_t after) {
-  char percent[32];
-  std::snprintf(percent, sizeof percent, "%+.3f %%",
-                100.0 * (static_cast<double>(after) - static_cast<double>(before)) / static_cast<double>(before));
-  return bytes_text(before) + " to " + bytes_text(after) + (before == 0 ? "" : std::string(", ") + percent);
+  const double growth = static_cast<double>(after) - static_cast<double>(before);
+  return bytes_text(before) + " to " + bytes_text(after) +
+         (before == 0 ? "" : formatted(", %+.3f %%", 100.0 * growth / static_cast<double>(before)));
 }
 
 nlohmann::ordered_json growth_json(const PeakGrowth& growth) {

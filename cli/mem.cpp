@@ -174,8 +174,7 @@ class Mem {
                              "a snapshot shows the caching allocator, which serves only CUDA devices",
                              {}});
     }
-    const Status status = console_.write_output(flags_.snapshot, snapshot_);
-    if (!status.ok()) console_.error(status.error());
+    console_.write_output(flags_.snapshot, snapshot_);
   }
 
   Console& console_;
@@ -190,13 +189,11 @@ class Mem {
 
 Status check_snapshot(const MemFlags& flags) {
   if (flags.inputs.size() > 1 && !flags.step) {
-    return Error{ErrorCode::kUsage,
-                 "several inputs for one snapshot in '" + flags.snapshot + "'",
-                 "a snapshot shows one step: call fxopt once for each input",
-                 {}};
+    return usage_error("several inputs for one snapshot in '" + flags.snapshot + "'",
+                       "a snapshot shows one step: call fxopt once for each input");
   }
   if (flags.snapshot == "-") {
-    return Error{ErrorCode::kUsage, "a snapshot cannot go to standard output", "name a file: --snapshot FILE", {}};
+    return usage_error("a snapshot cannot go to standard output", "name a file: --snapshot FILE");
   }
   return ok_status();
 }
@@ -233,10 +230,8 @@ Status measure_all(Console& console, const MemFlags& flags) {
 }
 
 void run_mem(Console& console, const MemFlags& flags) {
-  const Status inputs = check_inputs(flags.inputs);
-  if (!inputs.ok()) return console.error(inputs.error());
-  const Status products = check_products(console, flags);
-  if (!products.ok()) return console.error(products.error());
+  if (!console.is_ok(check_inputs(flags.inputs))) return;
+  if (!console.is_ok(check_products(console, flags))) return;
   const Status done = measure_all(console, flags);
   if (done.ok()) return;
   console.error(done.error());

@@ -21,10 +21,8 @@ Result<std::vector<ExtraProduct>> FormFlags::products() const {
   for (const auto& [flag, path] : {std::pair("--markdown", &markdown), {"--html", &html}, {"--trace", &trace}}) {
     if (path->empty()) continue;
     if (*path == "-") {
-      return Error{ErrorCode::kUsage,
-                   std::string(flag) + " cannot go to standard output, where the text report goes",
-                   "name a file: " + std::string(flag) + " FILE",
-                   {}};
+      return usage_error(std::string(flag) + " cannot go to standard output, where the text report goes",
+                         "name a file: " + std::string(flag) + " FILE");
     }
     given.push_back({flag, *path});
   }
@@ -56,13 +54,9 @@ void MemoryForms::add_failure(const std::string& file, const std::vector<std::st
 }
 
 void MemoryForms::write(Console& console) const {
-  const auto save = [&console](const std::string& path, const std::string& text) {
-    const Status status = console.write_output(path, text);
-    if (!status.ok()) console.error(status.error());
-  };
-  if (!flags_.markdown.empty()) save(flags_.markdown, failures_ + markdown_);
-  if (html_.has_value()) save(flags_.html, html_->text());
-  if (trace_.has_value()) save(flags_.trace, trace_->text());
+  if (!flags_.markdown.empty()) console.write_output(flags_.markdown, failures_ + markdown_);
+  if (html_.has_value()) console.write_output(flags_.html, html_->text());
+  if (trace_.has_value()) console.write_output(flags_.trace, trace_->text());
 }
 
 }  // namespace fxopt

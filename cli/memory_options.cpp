@@ -8,6 +8,7 @@
 #include "cli/doubts.h"
 #include "cli/files.h"
 #include "cli/print/table.h"
+#include "cli/take.h"
 #include "core/file.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
@@ -28,10 +29,9 @@ Result<Value> choice(const std::string& option, const std::string& text,
     names.push_back(name);
   }
   std::vector<std::string> first(names.begin(), names.end() - 1);
-  return Error{ErrorCode::kBadOptionValue,
-               option + " takes " + join(first, ", ") + " or " + std::string(names.back()) + ", not '" + text + "'",
-               suggestion(text, names, ""),
-               {}};
+  return bad_value_error(
+      option + " takes " + join(first, ", ") + " or " + std::string(names.back()) + ", not '" + text + "'",
+      suggestion(text, names, ""));
 }
 
 Result<std::optional<SteadyState>> steady_state(const MemoryFlags& flags) {
@@ -43,7 +43,7 @@ Result<std::optional<SteadyState>> steady_state(const MemoryFlags& flags) {
                                          {{"kept", true}, {"freed", false}});
   if (!keep.ok()) return keep.error();
   if (!flags.steady && !(flags.optimizer.empty() && flags.gradients.empty())) {
-    return Error{ErrorCode::kUsage, "--optimizer and --gradients need --steady", "add --steady", {}};
+    return usage_error("--optimizer and --gradients need --steady", "add --steady");
   }
   if (!flags.steady) return std::optional<SteadyState>();
   return std::optional<SteadyState>(SteadyState{*optimizer, *keep});
@@ -54,16 +54,12 @@ Result<int64_t> device_memory_option(const std::string& text) {
   Result<int64_t> bytes = bytes_option("--device-memory", text);
   if (!bytes.ok()) return bytes;
   if (*bytes > kMaxDeviceBytes) {
-    return Error{ErrorCode::kBadOptionValue,
-                 "--device-memory is at most 1024TiB, not '" + text + "'",
-                 "check the unit; without --device-memory there is no limit",
-                 {}};
+    return bad_value_error("--device-memory is at most 1024TiB, not '" + text + "'",
+                           "check the unit; without --device-memory there is no limit");
   }
   if (*bytes < kMinPlainBytes && !text.ends_with('B')) {
-    return Error{ErrorCode::kBadOptionValue,
-                 "--device-memory " + text + " is " + std::to_string(*bytes) + " bytes",
-                 "write a unit: " + text + "GiB, or " + text + "B for bytes",
-                 {}};
+    return bad_value_error("--device-memory " + text + " is " + std::to_string(*bytes) + " bytes",
+                           "write a unit: " + text + "GiB, or " + text + "B for bytes");
   }
   return bytes;
 }
@@ -137,9 +133,7 @@ Footprint measure_logged(Console& console, const std::string& path, const Graph&
 }
 
 void warn_of_memory(Console& console, const std::string& path, const Footprint& footprint, const MemoryView& view) {
-  Where where;
-  where.file = shown_input(path);
-  where.graph = footprint.graph->module().text(footprint.graph->name());
+  const Where where = where_in(shown_input(path), footprint.graph->module().text(footprint.graph->name()));
   warn_of_doubts(console, where.file, *footprint.graph, footprint.phases,
                  [&footprint]() -> const StorageMap& { return footprint.storages; });
   const size_t unknown = footprint.memory.unknown_buffers;
@@ -180,48 +174,37 @@ void warn_of_memory(Console& console, const std::string& path, const Footprint& 
 Result<int64_t> bytes_option(const std::string& option, const std::string& text) {
   const std::optional<int64_t> bytes = parse_bytes(text);
   if (bytes.has_value()) return *bytes;
-  return Error{ErrorCode::kBadOptionValue,
-               option + " takes a size, not '" + text + "'",
-               is_count(text) ? "add a unit, and quote a size that has a space: '" + text + " GiB' or " + text + "B"
-                              : "write it as in 70GiB, 70GB or 75161927680B; GiB is 2^30 and GB is 10^9",
-               {}};
+  return bad_value_error(option + " takes a size, not '" + text + "'",
+                         is_count(text)
+                             ? "add a unit, and quote a size that has a space: '" + text + " GiB' or " + text + "B"
+                             : "write it as in 70GiB, 70GB or 75161927680B; GiB is 2^30 and GB is 10^9");
 }
 
 Result<MemoryPlan> MemoryPlan::make(const MemoryFlags& flags) {
   MemoryPlan plan;
   plan.flags_ = flags;
-  Result<std::vector<SymbolSetting>> symbols = parse_symbol_settings(flags.symbols);
-  if (!symbols.ok()) return std::move(symbols).error();
-  plan.symbols_ = std::move(*symbols);
-  Result<AllocatorConfig> allocator = parse_allocator_config(flags.alloc_conf);
-  if (!allocator.ok()) return std::move(allocator).error();
-  plan.allocator_ = std::move(*allocator);
+  if (const Status status = take(plan.symbols_, parse_symbol_settings(flags.symbols)); !status.ok())
+    return status.error();
+  if (const Status status = take(plan.allocator_, parse_allocator_config(flags.alloc_conf)); !status.ok())
+    return status.error();
   if (!flags.device_memory.empty()) {
-    const Result<int64_t> bytes = device_memory_option(flags.device_memory);
-    if (!bytes.ok()) return bytes.error();
-    plan.device_bytes_ = *bytes;
+    const Status status = take(plan.device_bytes_, device_memory_option(flags.device_memory));
+    if (!status.ok()) return status.error();
   }
-  const Result<InputLifetime> lifetime = choice<InputLifetime>(
+  Result<InputLifetime> lifetime = choice<InputLifetime>(
       "--input-lifetime", flags.input_lifetime, {{"caller", InputLifetime::kCaller}, {"boxed", InputLifetime::kBoxed}});
-  if (!lifetime.ok()) return lifetime.error();
-  plan.inputs_ = *lifetime;
-  const Result<CommLifetime> comm =
+  if (const Status status = take(plan.inputs_, lifetime); !status.ok()) return status.error();
+  Result<CommLifetime> comm =
       choice<CommLifetime>("--comm-lifetime", flags.comm_lifetime,
                            {{"wait", CommLifetime::kWait}, {"record_stream", CommLifetime::kRecordStream}});
-  if (!comm.ok()) return comm.error();
-  plan.comm_ = *comm;
-  Result<std::optional<SteadyState>> steady = steady_state(flags);
-  if (!steady.ok()) return steady.error();
-  plan.steady_ = *steady;
-  Result<std::unique_ptr<DeviceProfile>> profile = load_device_profile(flags.device);
-  if (!profile.ok()) return std::move(profile).error();
-  plan.profile_ = std::move(*profile);
+  if (const Status status = take(plan.comm_, comm); !status.ok()) return status.error();
+  if (const Status status = take(plan.steady_, steady_state(flags)); !status.ok()) return status.error();
+  if (const Status status = take(plan.profile_, load_device_profile(flags.device)); !status.ok()) return status.error();
   if (flags.measurement.empty()) return plan;
   const Result<std::string> bytes = read_file(flags.measurement);
   if (!bytes.ok()) return bytes.error();
-  Result<Measurement> measurement = parse_measurement(*bytes, flags.measurement);
-  if (!measurement.ok()) return std::move(measurement).error();
-  plan.measurement_ = std::move(*measurement);
+  const Status status = take(plan.measurement_, parse_measurement(*bytes, flags.measurement));
+  if (!status.ok()) return status.error();
   return plan;
 }
 

@@ -23,6 +23,7 @@
 #include "cli/report/tags.h"
 #include "cli/reproducer.h"
 #include "cli/step.h"
+#include "cli/take.h"
 #include "core/bytes.h"
 #include "core/file.h"
 #include "core/stopwatch.h"
@@ -93,16 +94,12 @@ Status check_print_after(const OptFlags& flags, const Pipeline& pipeline) {
     }
     if (is_run) continue;
     if (is_stopped) {
-      return Error{ErrorCode::kUsage,
-                   "--print-after " + wanted + " prints nothing: --stop-after " + std::to_string(flags.stop_after) +
-                       " ends the pipeline before this pass",
-                   "the pipeline is '" + pipeline.text() + "'; stop later, or omit one of the two options",
-                   {}};
+      return usage_error("--print-after " + wanted + " prints nothing: --stop-after " +
+                             std::to_string(flags.stop_after) + " ends the pipeline before this pass",
+                         "the pipeline is '" + pipeline.text() + "'; stop later, or omit one of the two options");
     }
-    return Error{ErrorCode::kUsage,
-                 "--print-after names '" + wanted + "', which the pipeline does not run",
-                 suggestion(wanted, names, "give the name of a pass in the pipeline '" + pipeline.text() + "'"),
-                 {}};
+    return usage_error("--print-after names '" + wanted + "', which the pipeline does not run",
+                       suggestion(wanted, names, "give the name of a pass in the pipeline '" + pipeline.text() + "'"));
   }
   return ok_status();
 }
@@ -115,7 +112,7 @@ Result<Numerics> read_numerics(const std::string& word) {
     words.push_back(entry.name);
     all += (all.empty() ? "it takes " : ", ") + std::string(entry.name);
   }
-  return Error{ErrorCode::kBadOptionValue, "--numerics does not take '" + word + "'", suggestion(word, words, all), {}};
+  return bad_value_error("--numerics does not take '" + word + "'", suggestion(word, words, all));
 }
 
 // The file that a baseline knows an input's result by: the output, or without one the input.
@@ -140,34 +137,24 @@ Status check_baseline(Console& console, const OptFlags& flags, const std::vector
 
 Result<OptPlan> make_plan(Console& console, const OptFlags& flags) {
   OptPlan plan;
-  Result<Pipeline> pipeline = parse_pipeline(flags.passes.value_or(std::string(default_pipeline_text())));
-  if (!pipeline.ok()) return std::move(pipeline).error();
-  plan.pipeline = std::move(*pipeline);
-  const Result<Numerics> numerics = read_numerics(flags.numerics);
-  if (!numerics.ok()) return numerics.error();
-  plan.numerics = *numerics;
-  if (std::optional<Error> error = numerics_error(plan.pipeline, *numerics)) return *std::move(error);
+  const std::string passes = flags.passes.value_or(std::string(default_pipeline_text()));
+  if (const Status status = take(plan.pipeline, parse_pipeline(passes)); !status.ok()) return status.error();
+  if (const Status status = take(plan.numerics, read_numerics(flags.numerics)); !status.ok()) return status.error();
+  if (std::optional<Error> error = numerics_error(plan.pipeline, plan.numerics)) return *std::move(error);
   const size_t num_passes = plan.pipeline.steps.size();
   if (flags.stop_after != SIZE_MAX && flags.stop_after > num_passes) {
-    return Error{ErrorCode::kUsage,
-                 "--stop-after " + std::to_string(flags.stop_after) + " is too high: the pipeline has " +
-                     std::to_string(num_passes) + (num_passes == 1 ? " pass" : " passes"),
-                 "give a number from 0 to " + std::to_string(num_passes),
-                 {}};
+    return usage_error("--stop-after " + std::to_string(flags.stop_after) + " is too high: the pipeline has " +
+                           std::to_string(num_passes) + (num_passes == 1 ? " pass" : " passes"),
+                       "give a number from 0 to " + std::to_string(num_passes));
   }
-  const Status print_after = check_print_after(flags, plan.pipeline);
-  if (!print_after.ok()) return print_after.error();
-  Result<std::vector<Product>> products = plan_products(console, flags.files);
-  if (!products.ok()) return std::move(products).error();
-  plan.products = std::move(*products);
-  Result<MemoryPlan> memory = MemoryPlan::make(flags.memory);
-  if (!memory.ok()) return std::move(memory).error();
-  plan.memory = std::move(*memory);
+  if (const Status print_after = check_print_after(flags, plan.pipeline); !print_after.ok()) return print_after.error();
+  if (const Status status = take(plan.products, plan_products(console, flags.files)); !status.ok())
+    return status.error();
+  if (const Status status = take(plan.memory, MemoryPlan::make(flags.memory)); !status.ok()) return status.error();
   GateFlags gate_flags = flags.gates;
   for (size_t i = 0; i < plan.products.size(); ++i) gate_flags.inputs.push_back(gated_name(flags, plan.products, i));
-  Result<MemoryGates> gates = MemoryGates::make(gate_flags, plan.memory);
-  if (!gates.ok()) return std::move(gates).error();
-  plan.gates = std::move(*gates);
+  if (const Status status = take(plan.gates, MemoryGates::make(gate_flags, plan.memory)); !status.ok())
+    return status.error();
   if (const Status baseline = check_baseline(console, flags, plan.products); !baseline.ok()) return baseline.error();
   return plan;
 }
@@ -216,14 +203,18 @@ bool check_tags(Console& console, const std::vector<TagOutcome>& outcomes, const
     return awaits_remat(outcome) && outcome.written_by.empty();
   });
   if (unjudged > 0) {
-    Error error{ErrorCode::kTagConflict,
-                count_text(static_cast<size_t>(unjudged), "recompute tag") + " not carried out by any pass that ran",
-                "add remat to the pipeline, or give --strict-tags only to the call that runs remat",
-                {}};
-    error.where.file = shown_input(path);
-    console.error(error);
+    console.error({ErrorCode::kTagConflict,
+                   count_text(static_cast<size_t>(unjudged), "recompute tag") + " not carried out by any pass that ran",
+                   "add remat to the pipeline, or give --strict-tags only to the call that runs remat",
+                   where_in(shown_input(path))});
   }
   return errors.empty() && unjudged == 0;
+}
+
+// Reports a finding: as an error if `is_strict`, else as a warning. Returns true for a warning.
+bool warn_or_fail(Console& console, bool is_strict, std::string_view code, const Error& error) {
+  is_strict ? console.error(error) : console.warning(code, error.where, error.message);
+  return !is_strict;
 }
 
 // Reports passes that were not proved: as warnings, or under --strict as errors.
@@ -232,17 +223,10 @@ bool check_proofs(Console& console, const OptFlags& flags, const std::string& pa
   bool ok = true;
   for (const StepReport& step : steps) {
     if (step.unproved.empty()) continue;
-    Error error{ErrorCode::kNotProved,
-                step.pass + ": its output is not proved equal to its input: " + step.unproved,
-                "without --strict this is a warning",
-                {}};
-    error.where.file = shown_input(path);
-    if (flags.strict) {
-      console.error(error);
-      ok = false;
-    } else {
-      console.warning("unproved", error.where, error.message);
-    }
+    const Error error{ErrorCode::kNotProved,
+                      step.pass + ": its output is not proved equal to its input: " + step.unproved,
+                      "without --strict this is a warning", where_in(shown_input(path))};
+    ok = warn_or_fail(console, flags.strict, "unproved", error) && ok;
   }
   return ok;
 }
@@ -255,17 +239,10 @@ bool check_backward(Console& console, const OptFlags& flags, const std::string& 
   for (const StepReport& step : steps) {
     for (const PassRemark& remark : step.result.remarks()) {
       if (remark.code != kNoBackward) continue;
-      Error error{
-          ErrorCode::kTagConflict, remark.text, "trace the backward pass into the graph, or mark its nodes", {}};
-      error.where.file = shown_input(path);
-      error.where.graph = module.text(remark.graph);
-      error.where.node = remark.node_name;
-      if (flags.strict_tags) {
-        console.error(error);
-        ok = false;
-      } else {
-        console.warning(kNoBackward, error.where, remark.text);
-      }
+      const Error error{ErrorCode::kTagConflict, remark.text,
+                        "trace the backward pass into the graph, or mark its nodes",
+                        where_in(shown_input(path), module.text(remark.graph), remark.node_name)};
+      ok = warn_or_fail(console, flags.strict_tags, kNoBackward, error) && ok;
     }
   }
   return ok;
@@ -314,18 +291,12 @@ bool warn_of_remarks(Console& console, const OptFlags& flags, const std::string&
   for (const StepReport& step : steps) {
     for (const PassRemark& remark : step.result.remarks()) {
       if (!remark.is_warning) continue;
-      Where where;
-      where.file = shown_input(path);
-      where.graph = module.text(remark.graph);
-      where.node = remark.node_name;
-      if (flags.strict_tags && (remark.code == kNamesNothing || remark.code == kMarksLost)) {
-        const bool is_slip = remark.code == kNamesNothing;
-        console.error(Error{ErrorCode::kTagConflict, step.pass + ": " + remark.text,
-                            is_slip ? "correct the option" : "keep `custom` of every node when tracing", where});
-        ok = false;
-      } else {
-        console.warning(remark.code, where, step.pass + ": " + remark.text);
-      }
+      const bool is_slip = remark.code == kNamesNothing;
+      const Error error{ErrorCode::kTagConflict, step.pass + ": " + remark.text,
+                        is_slip ? "correct the option" : "keep `custom` of every node when tracing",
+                        where_in(shown_input(path), module.text(remark.graph), remark.node_name)};
+      const bool is_strict = flags.strict_tags && (is_slip || remark.code == kMarksLost);
+      ok = warn_or_fail(console, is_strict, remark.code, error) && ok;
     }
   }
   return ok;
@@ -380,10 +351,7 @@ bool write_products(Console& console, const OptFlags& flags, const Module& modul
   const std::vector<Product> products = split_product(product, names);
   std::vector<ExtraProduct> paths;
   for (const Product& each : products) paths.emplace_back("--split -o", each.path);
-  if (const Status status = check_extra_products(console, flags.parts, paths); !status.ok()) {
-    console.error(status.error());
-    return false;
-  }
+  if (!console.is_ok(check_extra_products(console, flags.parts, paths))) return false;
   for (size_t i = 0; i < graphs.size(); ++i) {
     const std::unique_ptr<Module> part = extract_graph(module, graphs[i]);
     keep_own_ledger(*part, module, i == 0);
@@ -419,9 +387,7 @@ std::string idle_work(const ModuleStats& before, const ModuleStats& after) {
 }
 
 void warn_of_idle_work(Console& console, const std::string& path, const std::string& text) {
-  Where where;
-  where.file = shown_input(path);
-  if (!text.empty()) console.warning(kIdleWork, where, text);
+  if (!text.empty()) console.warning(kIdleWork, where_in(shown_input(path)), text);
 }
 
 // Adds the peaks of a step to those of its graphs. A single graph's peaks count as the step's, so
@@ -486,10 +452,7 @@ class Optimization {
 
   bool measure_input() {
     const Result<MemoryView> memory = plan_.memory.view(*module_, path_);
-    if (!memory.ok()) {
-      console_.error(memory.error());
-      return false;
-    }
+    if (!console_.is_ok(memory)) return false;
     context_.emplace(*module_);
     context_->measure = memory->measure;
     context_->costs = memory->costs;
@@ -549,9 +512,7 @@ class Optimization {
     module_->certificate = std::move(run->certificate);
     if (module_->certificate.has_value()) report_.proof = certificate_text(*module_, *module_->certificate);
     if (run->has_stale_certificate) {
-      Where where;
-      where.file = shown_input(path_);
-      console_.warning("stale-certificate", where,
+      console_.warning("stale-certificate", where_in(shown_input(path_)),
                        "the file's certificate is stale: the graph changed after it was proved; proving starts over");
     }
     return true;
@@ -646,14 +607,13 @@ void run_opt(Console& console, const OptFlags& given) {
   OptFlags flags = given;
   flags.parts = flags.files.inputs;
   if (flags.step) {
-    const Status parts = check_parts(console, flags);
-    if (!parts.ok()) return console.error(parts.error());
+    if (!console.is_ok(check_parts(console, flags))) return;
     flags.files.inputs = {flags.parts.front()};
   }
   const Result<OptPlan> plan = make_plan(console, flags);
   if (!plan.ok()) return console.error(plan.error());
   if (flags.split && (flags.files.output.empty() || flags.files.output == "-")) {
-    return console.error({ErrorCode::kUsage, "--split needs an output file", "give -o OUT.pb", {}});
+    return console.error(usage_error("--split needs an output file", "give -o OUT.pb"));
   }
   std::string report_file;
   GateCheck gate(console, plan->memory, plan->gates);
@@ -661,9 +621,8 @@ void run_opt(Console& console, const OptFlags& given) {
     Optimization(console, flags, *plan, gate, i).run(file, report_file);
   });
   if (plan->gates.updates()) gate.write_baseline();
-  if (report_file.empty()) return;  // nothing to report: an old report is better than an empty one
-  const Status written = console.write_output(flags.files.report, report_file);
-  if (!written.ok()) console.error(written.error());
+  // With nothing to report, an old report is better than an empty one.
+  if (!report_file.empty()) console.write_output(flags.files.report, report_file);
 }
 
 }  // namespace

@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include "cli/arguments.h"
+
 extern char** environ;
 
 namespace fxopt {
@@ -101,17 +103,9 @@ ProcessEnd wait_for(pid_t child, std::chrono::seconds timeout) {
 }  // namespace
 
 std::string text_of(const ProcessEnd& end) {
-  switch (end.kind) {
-    case ProcessEnd::Kind::kExited:
-      return "exit status " + std::to_string(end.number);
-    case ProcessEnd::Kind::kSignalled:
-      return "signal " + std::to_string(end.number);
-    case ProcessEnd::Kind::kTimedOut:
-      return "timeout";
-    case ProcessEnd::Kind::kInterrupted:
-      return "interrupted";
-  }
-  return "";
+  if (end.kind == ProcessEnd::Kind::kExited) return "exit status " + std::to_string(end.number);
+  if (end.kind == ProcessEnd::Kind::kSignalled) return "signal " + std::to_string(end.number);
+  return end.kind == ProcessEnd::Kind::kTimedOut ? "timeout" : "interrupted";
 }
 
 Result<ProcessEnd> run_process(const std::vector<std::string>& words, std::chrono::seconds timeout,
@@ -125,10 +119,8 @@ Result<ProcessEnd> run_process(const std::vector<std::string>& words, std::chron
   const int failure =
       ::posix_spawnp(&child, argv.front(), settings.actions(), settings.attributes(), argv.data(), environ);
   if (failure == 0) return wait_for(child, timeout);
-  return Error{ErrorCode::kUsage,
-               "cannot run '" + words.front() + "': " + std::generic_category().message(failure),
-               "give the path of a program, or the name of a program in $PATH; a script must be executable",
-               {}};
+  return usage_error("cannot run '" + words.front() + "': " + std::generic_category().message(failure),
+                     "give the path of a program, or the name of a program in $PATH; a script must be executable");
 }
 
 Interrupts::Interrupts() {

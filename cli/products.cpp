@@ -42,12 +42,8 @@ Result<Format> form_of(const std::string& path, std::optional<Format> format) {
   if (format.has_value()) return *format;
   if (path == "-" || is_special_file(path)) return Format::kText;
   if (const std::optional<Format> by_name = format_of_path(path)) return *by_name;
-  Error error{ErrorCode::kUnknownFormat,
-              "the format of this output cannot be derived from its name",
-              "end the name in .pb, .fxg or .json, optionally followed by .zst, or give --format",
-              {}};
-  error.where.file = path;
-  return error;
+  return Error{ErrorCode::kUnknownFormat, "the format of this output cannot be derived from its name",
+               "end the name in .pb, .fxg or .json, optionally followed by .zst, or give --format", where_in(path)};
 }
 
 bool is_folder(const std::string& path) {
@@ -156,11 +152,9 @@ Status check_envelope(Console& console, Overlaps& overlaps) {
 Status check_overlaps(Console& console, const FileFlags& flags, const std::vector<Product>& products) {
   Overlaps overlaps(flags.inputs);
   for (size_t i = 0; i < products.size(); ++i) {
-    const Status status = overlaps.add("-o " + products[i].path, products[i].path, i);
-    if (!status.ok()) return status;
+    if (const Status status = overlaps.add("-o " + products[i].path, products[i].path, i); !status.ok()) return status;
   }
-  const Status report = overlaps.add("--report=" + flags.report, flags.report);
-  if (!report.ok()) return report;
+  if (const Status report = overlaps.add("--report=" + flags.report, flags.report); !report.ok()) return report;
   return check_envelope(console, overlaps);
 }
 
@@ -177,8 +171,7 @@ Status check_extra_products(Console& console, const std::vector<std::string>& in
                             const std::vector<ExtraProduct>& products) {
   Overlaps overlaps(inputs);
   for (const auto& [flag, path] : products) {
-    const Status status = overlaps.add(flag + "=" + path, path);
-    if (!status.ok()) return status;
+    if (const Status status = overlaps.add(flag + "=" + path, path); !status.ok()) return status;
     if (const Status folder = check_folder(path); !folder.ok()) return folder;
   }
   return check_envelope(console, overlaps);
@@ -192,8 +185,7 @@ Status check_extra_product(Console& console, const std::vector<std::string>& inp
 Result<std::vector<Product>> plan_products(Console& console, const FileFlags& flags) {
   const Result<std::optional<Format>> format = parse_format(flags.format);
   if (!format.ok()) return format.error();
-  const Status inputs = check_inputs(flags.inputs);
-  if (!inputs.ok()) return inputs.error();
+  if (const Status inputs = check_inputs(flags.inputs); !inputs.ok()) return inputs.error();
   const Result<std::vector<std::string>> paths = product_paths(console, flags, *format);
   if (!paths.ok()) return paths.error();
   std::vector<Product> products;
@@ -206,8 +198,7 @@ Result<std::vector<Product>> plan_products(Console& console, const FileFlags& fl
                          "give -o FILE, or --json=FILE");
     }
   }
-  const Status overlaps = check_overlaps(console, flags, products);
-  if (!overlaps.ok()) return overlaps.error();
+  if (const Status overlaps = check_overlaps(console, flags, products); !overlaps.ok()) return overlaps.error();
   if (!flags.output.empty() && is_folder(flags.output)) {
     const Status folder = make_folder(flags.output);
     if (!folder.ok()) return folder.error();
@@ -236,9 +227,7 @@ bool save_product(Console& console, const Module& module, const Product& product
   Result<std::string> bytes = print_module(module, product.format);
   if (bytes.ok() && product.path == "-") return console.write_product(*bytes);
   if (!bytes.ok() && product.path != "-") bytes.error().where.file = product.path;
-  const Status saved = bytes.ok() ? console.write_output(product.path, *bytes, watch) : Status(bytes.error());
-  if (!saved.ok()) console.error(saved.error());
-  return saved.ok();
+  return console.is_ok(bytes) && console.write_output(product.path, *bytes, watch);
 }
 
 }  // namespace fxopt

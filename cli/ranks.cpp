@@ -15,6 +15,7 @@
 #include "cli/console.h"
 #include "cli/files.h"
 #include "cli/print/json.h"
+#include "cli/print/json_list.h"
 #include "cli/print/table.h"
 #include "core/text.h"
 
@@ -24,10 +25,6 @@ namespace {
 constexpr size_t kMaxRows = 32;  // printed groups
 constexpr size_t kMaxErrors = 20;
 
-struct RanksFlags {
-  std::vector<std::string> inputs;
-};
-
 std::string_view kind_word(RankConflict::Kind kind) {
   constexpr std::string_view kWords[] = {"groups", "calls", "length", "pair", "origin", "circle", "discipline"};
   return kWords[static_cast<size_t>(kind)];
@@ -35,33 +32,30 @@ std::string_view kind_word(RankConflict::Kind kind) {
 
 // Reads the traces. A rank is the one recorded in the file, else the file's position among the
 // inputs.
-std::vector<RankTrace> read_traces(Console& console, const RanksFlags& flags) {
+std::vector<RankTrace> read_traces(Console& console, const std::vector<std::string>& inputs) {
   std::vector<RankTrace> traces;
   std::map<int64_t, std::string> files;
   size_t unsaid = 0;
-  for_each_input(console, flags.inputs, [&](size_t i, nlohmann::ordered_json& file) {
-    const std::string shown = shown_input(flags.inputs[i]);
-    const std::unique_ptr<Module> module = import_input(console, flags.inputs[i]);
+  for_each_input(console, inputs, [&](size_t i, nlohmann::ordered_json& file) {
+    const std::string shown = shown_input(inputs[i]);
+    const std::unique_ptr<Module> module = import_input(console, inputs[i]);
     if (module == nullptr) return;
     const bool is_said = module->rank.has_value() && module->rank->rank.has_value();
     unsaid += is_said ? 0 : 1;
     const int64_t rank = is_said ? *module->rank->rank : static_cast<int64_t>(i);
     file["rank"] = rank;
     if (const auto [found, is_new] = files.emplace(rank, shown); !is_new) {
-      Error error{ErrorCode::kBadValue,
-                  "this file and '" + found->second + "' are both of rank " + std::to_string(rank),
-                  "give one file for each rank",
-                  {}};
-      error.where.file = shown;
-      return console.error(error);
+      return console.error({ErrorCode::kBadValue,
+                            "this file and '" + found->second + "' are both of rank " + std::to_string(rank),
+                            "give one file for each rank", where_in(shown)});
     }
     traces.push_back(trace_rank(*module, rank, shown));
     file["calls"] = traces.back().calls.size();
     file["name_of_calls"] = name_of_calls(traces.back());
   });
-  if (unsaid > 0 && flags.inputs.size() > 1) {
+  if (unsaid > 0 && inputs.size() > 1) {
     console.warning("rank-by-place", {},
-                    count_text(unsaid, "file") + " of " + std::to_string(flags.inputs.size()) +
+                    count_text(unsaid, "file") + " of " + std::to_string(inputs.size()) +
                         " without a recorded rank; a file without a rank gets its position among the files as rank, "
                         "counted from 0");
   }
@@ -83,29 +77,23 @@ void print_groups(std::ostream& out, const RankReport& report) {
 }
 
 void add_json(nlohmann::ordered_json& result, const RankReport& report) {
-  result["groups"] = nlohmann::ordered_json::array();
-  for (const RankReport::Row& row : report.rows) {
-    result["groups"].push_back(
-        {{"uid", row.group.uid}, {"ranks", row.group.ranks}, {"calls", row.calls}, {"without_file", row.missing}});
-  }
-  result["conflicts"] = nlohmann::ordered_json::array();
-  for (const RankConflict& item : report.conflicts) {
-    result["conflicts"].push_back({{"kind", kind_word(item.kind)},
-                                   {"text", item.text},
-                                   {"file", item.file},
-                                   {"graph", item.graph},
-                                   {"node", item.node}});
-  }
+  using Json = nlohmann::ordered_json;
+  result["groups"] = json_list(report.rows, [](const RankReport::Row& row) -> Json {
+    return {{"uid", row.group.uid}, {"ranks", row.group.ranks}, {"calls", row.calls}, {"without_file", row.missing}};
+  });
+  result["conflicts"] = json_list(report.conflicts, [](const RankConflict& item) -> Json {
+    return {{"kind", kind_word(item.kind)},
+            {"text", item.text},
+            {"file", item.file},
+            {"graph", item.graph},
+            {"node", item.node}};
+  });
 }
 
 void say_conflicts(Console& console, const RankReport& report) {
   for (size_t i = 0; i < std::min(report.conflicts.size(), kMaxErrors); ++i) {
     const RankConflict& item = report.conflicts[i];
-    Error error{ErrorCode::kRanksDiverge, item.text, "", {}};
-    error.where.file = item.file;
-    error.where.graph = item.graph;
-    error.where.node = item.node;
-    console.error(error);
+    console.error({ErrorCode::kRanksDiverge, item.text, "", where_in(item.file, item.graph, item.node)});
   }
 }
 
@@ -137,14 +125,13 @@ void say_limits(Console& console, const std::vector<RankTrace>& traces, const Ra
 }  // namespace
 
 CommandBody declare_ranks(Options options) {
-  const std::shared_ptr<RanksFlags> flags = std::make_shared<RanksFlags>();
-  options.add("IN", flags->inputs, "graph files, one for each rank; '-' is standard input").type("IN").required();
-  return [flags](Console& console) {
+  const std::shared_ptr<std::vector<std::string>> inputs = std::make_shared<std::vector<std::string>>();
+  options.add("IN", *inputs, "graph files, one for each rank; '-' is standard input").type("IN").required();
+  return [inputs](Console& console) {
     console.result()["files"] = nlohmann::ordered_json::array();
-    const Status inputs = check_inputs(flags->inputs);
-    if (!inputs.ok()) return console.error(inputs.error());
-    const std::vector<RankTrace> traces = read_traces(console, *flags);
-    if (traces.size() != flags->inputs.size()) return;
+    if (!console.is_ok(check_inputs(*inputs))) return;
+    const std::vector<RankTrace> traces = read_traces(console, *inputs);
+    if (traces.size() != inputs->size()) return;
     const RankReport report = compare_ranks(traces);
     const std::string who =
         traces.size() == 1 ? "rank " + std::to_string(traces.front().rank) : count_text(traces.size(), "rank");

@@ -73,10 +73,8 @@ Status check_flags(const ReduceFlags& flags) {
   const std::string& exit = flags.exit;
   const bool is_status = is_count(exit) && parse_int64(exit).value_or(256) < 256;
   if (exit.empty() || is_status || exit == "nonzero" || exit == "signal" || exit == "timeout") return ok_status();
-  return Error{ErrorCode::kBadOptionValue,
-               "--exit does not take '" + exit + "'",
-               "give an exit status from 0 to 255, or nonzero, signal or timeout",
-               {}};
+  return bad_value_error("--exit does not take '" + exit + "'",
+                         "give an exit status from 0 to 255, or nonzero, signal or timeout");
 }
 
 // The end that --exit asks for, in words.
@@ -85,17 +83,11 @@ std::string wanted_text(const std::string& exit) {
 }
 
 bool is_wanted(const std::string& exit, const ProcessEnd& end) {
-  switch (end.kind) {
-    case ProcessEnd::Kind::kExited:
-      return exit == "nonzero" ? end.number != 0 : exit == std::to_string(end.number);
-    case ProcessEnd::Kind::kSignalled:
-      return exit == "signal";
-    case ProcessEnd::Kind::kTimedOut:
-      return exit == "timeout";
-    case ProcessEnd::Kind::kInterrupted:
-      return false;
+  if (end.kind == ProcessEnd::Kind::kExited) {
+    return exit == "nonzero" ? end.number != 0 : exit == std::to_string(end.number);
   }
-  return false;
+  if (end.kind == ProcessEnd::Kind::kSignalled) return exit == "signal";
+  return end.kind == ProcessEnd::Kind::kTimedOut && exit == "timeout";
 }
 
 // Runs COMMAND for one case after another, in a folder of its own.
@@ -106,8 +98,7 @@ class Command {
 
   // Errors: those of write_file() and run_process().
   Result<ProcessEnd> run(const ReduceCase& candidate) {
-    const Status written = write_file(path_, candidate.graph);
-    if (!written.ok()) return written.error();
+    if (const Status written = write_file(path_, candidate.graph); !written.ok()) return written.error();
     ++runs_;
     return run_process(words(candidate), std::chrono::seconds(flags_.timeout),
                        flags_.verbose ? ProcessOutput::kToStandardError : ProcessOutput::kDiscarded);
@@ -177,8 +168,7 @@ class Reduce {
     if (module == nullptr || !is_valid_input(console_, *module, path)) return;
     nodes_before_ = module->num_nodes();
     best_ = {print_text(*module), flags_.passes};
-    const Status begun = judge_input();
-    if (!begun.ok()) return console_.error(begun.error());
+    if (!console_.is_ok(judge_input())) return;
     if (Interrupts::signal() != 0) return;
     const Result<ReduceReport> report = search();
     if (!report.ok()) return console_.error(report.error());

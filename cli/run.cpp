@@ -35,8 +35,7 @@ class Run {
   Run(Console& console, const RunFlags& flags) : console_(console), flags_(flags) {}
 
   void run() {
-    const Status inputs = check_inputs(flags_.inputs);
-    if (!inputs.ok()) return console_.error(inputs.error());
+    if (!console_.is_ok(check_inputs(flags_.inputs))) return;
     Result<std::vector<SymbolSetting>> settings = parse_symbol_settings(flags_.symbols);
     if (!settings.ok()) return console_.error(settings.error());
     std::unique_ptr<Module> module = load_parts(console_, flags_.inputs);
@@ -107,11 +106,9 @@ Status check_streams(const RunFlags& flags) {
   const bool is_plan = flags.dry_run || flags.print_plan;
   const uint32_t most = is_plan ? 2 : flags.step.target.device == "cpu" ? 1 : 8;
   if (flags.streams >= 1 && flags.streams <= most) return ok_status();
-  return Error{ErrorCode::kBadOptionValue,
-               "--streams takes " + std::string(most == 1 ? "1 on the CPU" : "1 to " + std::to_string(most)) +
-                   ", not " + std::to_string(flags.streams),
-               is_plan ? "2 puts collectives on a second stream" : "",
-               {}};
+  return bad_value_error("--streams takes " + std::string(most == 1 ? "1 on the CPU" : "1 to " + std::to_string(most)) +
+                             ", not " + std::to_string(flags.streams),
+                         is_plan ? "2 puts collectives on a second stream" : "");
 }
 
 // Fails if an output file would overwrite a file that the run reads, or another output.
@@ -138,10 +135,8 @@ Status check_plan_flags(const RunFlags& flags, const std::vector<Option>& of_run
   for (const Option& option : of_runs) {
     if (!option.is_given()) continue;
     const bool is_device = option.name() == "--device";
-    return Error{ErrorCode::kBadOptionValue,
-                 option.name() + " needs a run, but " + plan + " runs nothing",
-                 is_device ? "a plan is the same for all devices" : "leave out " + plan,
-                 {}};
+    return bad_value_error(option.name() + " needs a run, but " + plan + " runs nothing",
+                           is_device ? "a plan is the same for all devices" : "leave out " + plan);
   }
   return ok_status();
 }
@@ -225,10 +220,10 @@ CommandBody declare_run(Options options) {
   const std::vector<Option> of_runs = declare_step(options, flags->step);
   return [flags, of_runs](Console& console) {
     flags->step.target.streams = flags->streams;
-    if (const Status status = check_step_flags(flags->step); !status.ok()) return console.error(status.error());
-    if (const Status status = check_plan_flags(*flags, of_runs); !status.ok()) return console.error(status.error());
-    if (const Status status = check_streams(*flags); !status.ok()) return console.error(status.error());
-    if (const Status status = check_files(console, *flags); !status.ok()) return console.error(status.error());
+    if (!console.is_ok(check_step_flags(flags->step))) return;
+    if (!console.is_ok(check_plan_flags(*flags, of_runs))) return;
+    if (!console.is_ok(check_streams(*flags))) return;
+    if (!console.is_ok(check_files(console, *flags))) return;
     Run(console, *flags).run();
   };
 }

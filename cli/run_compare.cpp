@@ -7,6 +7,7 @@
 
 #include "cli/console.h"
 #include "cli/print/table.h"
+#include "cli/take.h"
 #include "core/bytes.h"
 #include "core/text.h"
 #include "runtime/run/far_step.h"
@@ -60,9 +61,7 @@ Status RunComparison::compare(const std::vector<const NamedTensor*>& values, con
   }
   Reference reference;
   if (tolerance_.kind == Tolerance::Kind::kAuto) {
-    Result<Reference> found = run_in_float64(known);
-    if (!found.ok()) return found.error();
-    reference = *std::move(found);
+    if (const Status status = take(reference, run_in_float64(known)); !status.ok()) return status;
   }
   console_.result()["comparison"] = nlohmann::ordered_json::array();
   std::vector<Compared> compared;
@@ -98,10 +97,9 @@ Result<std::unique_ptr<Program>> RunComparison::prepare_in_float64() {
   const ScalarValues& values = facts_.inputs.values();
   wide_plan_ = widen(plan_, values);
   facts_.inputs.bound().restore();
-  Result<WidenedInputs> given =
-      WidenedInputs::convert(plan_, wide_plan_->view(), values, facts_.inputs.bound().given());
-  if (!given.ok()) return given.error();
-  wide_inputs_ = *std::move(given);
+  const std::vector<void*>& given = facts_.inputs.bound().given();
+  const Status status = take(wide_inputs_, WidenedInputs::convert(plan_, wide_plan_->view(), values, given));
+  if (!status.ok()) return status.error();
   return target_.prepare_on_host(wide_plan_->view(), values, options_(wide_inputs_->given()));
 }
 

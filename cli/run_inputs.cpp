@@ -5,7 +5,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include "cli/arguments.h"
 #include "cli/print/table.h"
+#include "cli/take.h"
 #include "ir/graph/types.h"
 #include "runtime/plan/plan.h"
 #include "runtime/run/tensors.h"
@@ -29,9 +31,7 @@ Status RunInputs::bind() {
   options_.fill = fill_by_name(flags_.fill).value_or(Fill::kNone);
   options_.seed = flags_.seed;
   options_.symbols = symbols_;
-  Result<std::unique_ptr<StepInputs>> inputs = StepInputs::bind(plan_, options_);
-  if (!inputs.ok()) return inputs.error();
-  inputs_ = *std::move(inputs);
+  if (const Status status = take(inputs_, StepInputs::bind(plan_, options_)); !status.ok()) return status;
   return find_draws();
 }
 
@@ -84,10 +84,8 @@ bool RunInputs::is_input(std::string_view name) const {
 // NAME=FILE.npy, NAME=FILE.safetensors:KEY or NAME=NUMBER.
 Status RunInputs::add_input(const std::string& text) {
   const auto misread = [&](std::string hint) {
-    return Error{ErrorCode::kBadOptionValue,
-                 "--input takes NAME=FILE.npy, NAME=FILE.safetensors:KEY or NAME=NUMBER, not '" + text + "'",
-                 std::move(hint),
-                 {}};
+    return bad_value_error("--input takes NAME=FILE.npy, NAME=FILE.safetensors:KEY or NAME=NUMBER, not '" + text + "'",
+                           std::move(hint));
   };
   const size_t equals = text.find('=');
   if (equals == std::string::npos) {

@@ -28,27 +28,14 @@ class Predicted final : public ReplayListener {
   void on_end(const CachingAllocator&) override {}
 };
 
-std::string action_text(AllocatorAction action) {
-  switch (action) {
-    case AllocatorAction::kAllocate:
-      return "allocated";
-    case AllocatorAction::kFreeRequested:
-    case AllocatorAction::kFreeCompleted:
-      return "freed";
-    case AllocatorAction::kSegmentAllocate:
-    case AllocatorAction::kSegmentMap:
-      return "reserved";
-    case AllocatorAction::kSegmentFree:
-    case AllocatorAction::kSegmentUnmap:
-      return "released";
-    case AllocatorAction::kOutOfMemory:
-      return "not available";
-  }
-  return "";
+std::string_view action_text(AllocatorAction action) {
+  constexpr std::string_view kTexts[] = {"allocated", "freed",    "freed",    "reserved",
+                                         "released",  "reserved", "released", "not available"};
+  return kTexts[static_cast<size_t>(action)];
 }
 
 std::string event_text(AllocatorAction action, int64_t bytes) {
-  return std::to_string(bytes) + " bytes " + action_text(action);
+  return std::to_string(bytes) + " bytes " + std::string(action_text(action));
 }
 
 // Workspaces of steps, by the nodes that the steps run.

@@ -235,10 +235,6 @@ int64_t largest_resident_bytes() {
   return 0;
 }
 
-std::string number_text(double number) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.9g", number);
-  return text;
-}
+std::string number_text(double number) { return formatted("%.9g", number); }
 
 }  // namespace fxopt

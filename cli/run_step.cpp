@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/console.h"
 #include "cli/device.h"
 #include "cli/files.h"
@@ -20,6 +21,7 @@
 #include "cli/run_inputs.h"
 #include "cli/run_report.h"
 #include "cli/run_times.h"
+#include "cli/take.h"
 #include "core/stopwatch.h"
 #include "ir/io/safetensors.h"
 #include "runtime/plan/plan.h"
@@ -56,9 +58,7 @@ class StepExecution {
       console_.warning("not-modelled", {},
                        "the setting " + setting + " is not modelled: storages are allocated without it");
     }
-    Result<std::unique_ptr<RunTarget>> target = RunTarget::open(flags_.target);
-    if (!target.ok()) return target.error();
-    target_ = *std::move(target);
+    if (const Status status = take(target_, RunTarget::open(flags_.target)); !status.ok()) return status;
     facts_.target = target_.get();
     return ok_status();
   }
@@ -66,9 +66,7 @@ class StepExecution {
   // Opens every file that is read, before anything runs.
   Status open_inputs() {
     if (!flags_.profile.empty()) {
-      Result<std::unique_ptr<DeviceProfile>> profile = load_device_profile(flags_.profile);
-      if (!profile.ok()) return profile.error();
-      profile_ = *std::move(profile);
+      if (const Status status = take(profile_, load_device_profile(flags_.profile)); !status.ok()) return status;
     }
     if (!flags_.expect.empty()) {
       const Result<const SafetensorsFile*> file = inputs_.open(flags_.expect);
@@ -136,9 +134,8 @@ class StepExecution {
       }
       if (wants_result(step)) kept_[step] = copy_results(*program_, inputs_.values(), step);
     };
-    Result<std::unique_ptr<Program>> program = target_->prepare(plan_, inputs_.values(), options);
-    if (!program.ok()) return program.error();
-    program_ = *std::move(program);
+    const Status prepared = take(program_, target_->prepare(plan_, inputs_.values(), options));
+    if (!prepared.ok()) return prepared;
     facts_.program = program_.get();
     facts_.on_device = dynamic_cast<const DeviceProgram*>(program_.get());
     for (uint32_t i = 0; i < flags_.repeat + warmup(); ++i) {
@@ -212,9 +209,7 @@ class StepExecution {
     std::vector<std::vector<FxStepTime>> runs;
     for (uint32_t i = 0; i < flags_.repeat; ++i) {
       if (const Status status = restore(); !status.ok()) return status;
-      Result<std::vector<FxStepTime>> times = program_->time_steps();
-      if (!times.ok()) return times.error();
-      runs.push_back(*std::move(times));
+      if (const Status status = take(runs.emplace_back(), program_->time_steps()); !status.ok()) return status;
     }
     times_.resize(plan_.num_steps);
     for (uint32_t step = 0; step < plan_.num_steps; ++step) {
@@ -309,14 +304,13 @@ class StepExecution {
 
 Status check_step_flags(const RunStepFlags& flags) {
   if (!flags.fill.empty() && !fill_by_name(flags.fill).has_value()) {
-    return Error{
-        ErrorCode::kBadOptionValue, "--fill takes random, ramp, zeros or ones, not '" + flags.fill + "'", "", {}};
+    return bad_value_error("--fill takes random, ramp, zeros or ones, not '" + flags.fill + "'");
   }
   if (const Result<Tolerance> tolerance = parse_tolerance(flags.tolerance); !tolerance.ok()) return tolerance.error();
   const auto needs = [](const char* flag, const char* other) {
-    return Status(Error{ErrorCode::kBadOptionValue, std::string(flag) + " needs " + other, "", {}});
+    return Status(bad_value_error(std::string(flag) + " needs " + other));
   };
-  if (flags.repeat == 0) return Error{ErrorCode::kBadOptionValue, "--repeat takes 1 or more, not 0", "", {}};
+  if (flags.repeat == 0) return bad_value_error("--repeat takes 1 or more, not 0");
   if (!flags.save.empty() && flags.output.empty())
     return needs("--save", "--output, because its results go into that file");
   if (!flags.profile.empty() && !flags.per_node)

@@ -10,7 +10,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/print/table.h"
+#include "cli/take.h"
 #include "runtime/cpu/isa.h"
 
 namespace fxopt {
@@ -40,10 +42,6 @@ std::optional<int32_t> cuda_ordinal(std::string_view device) {
   return error == std::errc() && stop == end && ordinal >= 0 ? std::optional(ordinal) : std::nullopt;
 }
 
-Error bad_value(std::string message, std::string hint = "") {
-  return {ErrorCode::kBadOptionValue, std::move(message), std::move(hint), {}};
-}
-
 template <class Derived>
 Result<std::unique_ptr<Program>> as_program(Result<std::unique_ptr<Derived>> program) {
   if (!program.ok()) return program.error();
@@ -69,27 +67,27 @@ Status check_device_flags(const RunTargetFlags& flags) {
 
 Status check_device_name(const std::string& device) {
   if (device == "cpu" || cuda_ordinal(device).has_value()) return ok_status();
-  return bad_value("--device takes cpu, cuda or cuda:N, not '" + device + "'");
+  return bad_value_error("--device takes cpu, cuda or cuda:N, not '" + device + "'");
 }
 
 Status check_target_flags(const RunTargetFlags& flags) {
   if (const Status status = check_device_name(flags.device); !status.ok()) return status;
   if (flags.threads > kMostThreads)
-    return bad_value("--threads takes at most " + std::to_string(kMostThreads) + ", not " +
-                     std::to_string(flags.threads));
+    return bad_value_error("--threads takes at most " + std::to_string(kMostThreads) + ", not " +
+                           std::to_string(flags.threads));
   if (!memory_by_name(flags.memory).has_value())
-    return bad_value("--memory takes arena, allocator or blocks, not '" + flags.memory + "'");
+    return bad_value_error("--memory takes arena, allocator or blocks, not '" + flags.memory + "'");
   const Result<AllocatorConfig> allocator = parse_allocator_config(flags.alloc_conf);
   if (!allocator.ok()) return allocator.error();
   if (!flags.alloc_conf.empty() && flags.memory != "allocator")
-    return bad_value("--alloc-conf needs --memory allocator");
+    return bad_value_error("--alloc-conf needs --memory allocator");
   if (!flags.debug.empty() && flags.debug != "memory")
-    return bad_value("--debug takes memory, not '" + flags.debug + "'");
+    return bad_value_error("--debug takes memory, not '" + flags.debug + "'");
   if (!flags.debug.empty() && flags.memory != "arena")
-    return bad_value("--debug memory needs --memory arena, not " + flags.memory);
+    return bad_value_error("--debug memory needs --memory arena, not " + flags.memory);
   if (const Result<const FxKernelTable*> kernels = chosen_kernels(flags); !kernels.ok()) return kernels.error();
   if (flags.device != "cpu") return check_device_flags(flags);
-  if (!flags.plugin.empty()) return bad_value("--plugin needs --device cuda");
+  if (!flags.plugin.empty()) return bad_value_error("--plugin needs --device cuda");
   return ok_status();
 }
 
@@ -102,9 +100,8 @@ Result<std::unique_ptr<RunTarget>> RunTarget::open(const RunTargetFlags& flags) 
   if (flags.device == "cpu") return target;
   const Result<Plugin> plugin = open_plugin("cuda", flags.plugin);
   if (!plugin.ok()) return plugin.error();
-  Result<std::unique_ptr<PluginDevice>> device = PluginDevice::open(*plugin, *cuda_ordinal(flags.device));
-  if (!device.ok()) return device.error();
-  target->device_ = *std::move(device);
+  const Status opened = take(target->device_, PluginDevice::open(*plugin, *cuda_ordinal(flags.device)));
+  if (!opened.ok()) return opened.error();
   return target;
 }
 

@@ -172,9 +172,8 @@ class TimeTables {
   }
 
   void add(Table& table, const Row& row, double all) const {
-    char share[16];
-    std::snprintf(share, sizeof share, "%.1f %%", all > 0 ? 100 * row.device / all : 0.0);
-    std::vector<std::string> cells{row.name, std::to_string(row.steps), unit_.text(row.device), share};
+    std::vector<std::string> cells{row.name, std::to_string(row.steps), unit_.text(row.device),
+                                   formatted("%.1f %%", all > 0 ? 100 * row.device / all : 0.0)};
     if (times_.is_launched) cells.push_back(kLaunchUnit.text(row.launch));
     if (times_.profile != nullptr) {
       cells.push_back(row.is_predicted ? unit_.text(row.predicted) : "");
@@ -194,15 +193,13 @@ class TimeTables {
                          << ", within 2 %\n";
       return;
     }
-    char text[32];
-    std::snprintf(text, sizeof text, "%.2f", 1 + difference);
     const std::string why =
         difference < 0 ? "the step takes longer than the sum of its nodes, each measured alone"
         : times_.is_launched
             ? "each node starts after the previous one has ended, and each node's time includes its launch"
             : "nodes that run alone wait for each other";
-    console_.product() << "  the sum is " << text << " times the step's " << measured_time_text(times_.step_seconds)
-                       << ": " << why << '\n';
+    console_.product() << "  the sum is " << formatted("%.2f", 1 + difference) << " times the step's "
+                       << measured_time_text(times_.step_seconds) << ": " << why << '\n';
   }
 
   void name_too_fast(const std::vector<Row>& nodes) {

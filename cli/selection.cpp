@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/arguments.h"
 #include "cli/console.h"
 #include "cli/files.h"
 #include "cli/print/table.h"
@@ -26,10 +27,7 @@ class Selector {
 
   std::vector<Selection> run(Validity validity) {
     Result<std::vector<const Graph*>> graphs = find_graphs();
-    if (!graphs.ok()) {
-      console_.error(graphs.error());
-      return {};
-    }
+    if (!console_.is_ok(graphs)) return {};
     graphs_ = std::move(*graphs);
     const std::vector<std::string> missing = missing_names();
     for (const std::string& name : missing) report_missing(name);
@@ -72,12 +70,7 @@ class Selector {
     for (const Graph* graph : graphs_) {
       for (const NodeId node : graph->nodes()) names.push_back(graph->name_of(node));
     }
-    Error error{ErrorCode::kUnknownNode,
-                "there is no node '" + name + "'",
-                suggestion(name, names, "`fxopt show` prints the names"),
-                {}};
-    error.where.file = file_;
-    console_.error(error);
+    console_.error(unknown_node(name, names, file_));
   }
 
   // The nodes selected by --node, else all nodes.
@@ -138,9 +131,7 @@ class Selector {
       message += "; " + suggestion(flags_.module_prefix, {modules.begin(), modules.end()},
                                    "parts of a module path are whole words between dots");
     }
-    Where where;
-    where.file = file_;
-    console_.warning("no-match", where, message);
+    console_.warning("no-match", where_in(file_), message);
   }
 
   Console& console_;
@@ -155,15 +146,14 @@ class Selector {
 
 Status check_selection(const SelectionFlags& flags) {
   if (flags.depth.has_value() && flags.nodes.empty()) {
-    return Error{ErrorCode::kUsage, "--depth needs --node", "give --node NAME", {}};
+    return usage_error("--depth needs --node", "give --node NAME");
   }
   if (flags.phase.empty() || parse_enum<Phase>(flags.phase).has_value()) return ok_status();
   std::vector<std::string_view> names;
   for (const EnumName<Phase>& entry : EnumNames<Phase>::kAll) names.push_back(entry.name);
-  return Error{ErrorCode::kBadOptionValue,
-               "'" + flags.phase + "' is not a phase",
-               suggestion(flags.phase, names, "the phases are forward, loss, backward, optimizer and unspecified"),
-               {}};
+  return bad_value_error(
+      "'" + flags.phase + "' is not a phase",
+      suggestion(flags.phase, names, "the phases are forward, loss, backward, optimizer and unspecified"));
 }
 
 std::vector<Selection> select_nodes(Console& console, const Module& module, const SelectionFlags& flags,

@@ -13,6 +13,8 @@
 #include "cli/console.h"
 #include "cli/files.h"
 #include "cli/print/brief.h"
+#include "cli/print/json.h"
+#include "cli/print/json_list.h"
 #include "cli/print/nodes.h"
 #include "cli/print/table.h"
 #include "cli/products.h"
@@ -43,9 +45,7 @@ struct ShowFlags {
 };
 
 nlohmann::ordered_json names_json(const Graph& graph, const std::vector<NodeId>& nodes) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const NodeId node : nodes) list.push_back(graph.name_of(node));
-  return list;
+  return json_list(nodes, [&](NodeId node) { return graph.name_of(node); });
 }
 
 nlohmann::ordered_json node_json(const Graph& graph, NodeId id, Phase phase) {
@@ -130,15 +130,9 @@ class Shower {
     for (const NodeId node : nodes) out << std::string(kIndent, ' ') << line_of(graph, node, kIndent) << '\n';
   }
 
-  Where here() const {
-    Where where;
-    where.file = file_;
-    return where;
-  }
-
   void show_summary(const Module& module, const std::vector<Selection>& selections, nlohmann::ordered_json& result) {
     if (validity_ == Validity::kBroken) {
-      console_.warning("broken-invariants", here(), "broken graph: storages are left out; see `fxopt verify`");
+      console_.warning("broken-invariants", where_in(file_), "broken graph: storages are left out; see `fxopt verify`");
     }
     const SummaryView view{flags_.top.value_or(SummaryView().top), flags_.module_depth};
     std::vector<bool> is_top_level(module.num_graph_ids(), false);
@@ -171,7 +165,7 @@ class Shower {
     size_t nodes = 0;
     for (const Selection& selection : selections) nodes += selection.nodes.size();
     if (nodes > kLargeDrawing) {
-      console_.warning("large-drawing", here(),
+      console_.warning("large-drawing", where_in(file_),
                        count_text(nodes, "node") +
                            " take Graphviz a long time; draw fewer nodes with --node NAME --depth 3, --module "
                            "or --phase");
@@ -232,8 +226,7 @@ class Shower {
 Status check_flags(Console& console, const ShowFlags& flags) {
   const Status inputs = check_inputs(flags.inputs);
   if (!inputs.ok()) return inputs.error();
-  const Status selection = check_selection(flags.selection);
-  if (!selection.ok()) return selection.error();
+  if (const Status selection = check_selection(flags.selection); !selection.ok()) return selection.error();
   if (!flags.summary && (flags.top.has_value() || flags.module_depth.has_value())) {
     return usage_error(std::string(flags.top.has_value() ? "--top" : "--module-depth") + " needs --summary",
                        "add --summary");
@@ -249,14 +242,11 @@ Status check_flags(Console& console, const ShowFlags& flags) {
 
 void run_show(Console& console, const ShowFlags& flags) {
   console.result()["files"] = nlohmann::ordered_json::array();
-  const Status checked = check_flags(console, flags);
-  if (!checked.ok()) return console.error(checked.error());
+  if (!console.is_ok(check_flags(console, flags))) return;
   Shower shower(console, flags);
   for_each_input(console, flags.inputs,
                  [&](size_t i, nlohmann::ordered_json& file) { shower.show(flags.inputs[i], file); });
-  if (flags.dot == "-" || shower.drawing().empty()) return;
-  const Status written = console.write_output(flags.dot, shower.drawing());
-  if (!written.ok()) console.error(written.error());
+  if (flags.dot != "-" && !shower.drawing().empty()) console.write_output(flags.dot, shower.drawing());
 }
 
 void declare_selection(Options options, SelectionFlags& flags) {

@@ -56,10 +56,7 @@ size_t linked_runs(const Module& module) {
 std::unique_ptr<Module> merge_parts(Console& console, std::vector<std::unique_ptr<Module>> parts,
                                     const std::vector<std::string>& inputs) {
   for (size_t i = 1; i < parts.size(); ++i) {
-    const Status merged = merge_module(*parts.front(), *parts[i], shown_input(inputs[i]));
-    if (merged.ok()) continue;
-    console.error(merged.error());
-    return nullptr;
+    if (!console.is_ok(merge_module(*parts.front(), *parts[i], shown_input(inputs[i])))) return nullptr;
   }
   return std::move(parts.front());
 }

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/files.h"
 #include "core/text.h"
 #include "ir/alias/sizes.h"
@@ -18,7 +19,7 @@ constexpr const char* kHowTo = "write it as in --symbol s0=4096, s0=max or s0=2.
 using Kind = SymbolSetting::Kind;
 
 Error bad_value(const SymbolSetting& setting, const std::string& what, std::string hint) {
-  return {ErrorCode::kBadOptionValue, "--symbol " + setting.text + what, std::move(hint), {}};
+  return bad_value_error("--symbol " + setting.text + what, std::move(hint));
 }
 
 // LOW..HIGH, or one number for both. False for any other text.
@@ -39,7 +40,7 @@ Result<SymbolSetting> parse_setting(const std::string& text) {
   setting.text = text;
   const size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) {
-    return Error{ErrorCode::kBadOptionValue, "--symbol takes a name and a value, not '" + text + "'", kHowTo, {}};
+    return bad_value_error("--symbol takes a name and a value, not '" + text + "'", kHowTo);
   }
   setting.name = text.substr(0, equals);
   const std::string value = text.substr(equals + 1);
@@ -86,8 +87,7 @@ class SymbolBinder {
 
   Result<BoundSymbols> run() {
     for (const SymbolSetting& setting : settings_) {
-      const Status status = check(setting);
-      if (!status.ok()) return status.error();
+      if (const Status status = check(setting); !status.ok()) return status.error();
     }
     for (const StringId name : names_) {
       const SymbolSetting* setting = setting_of(module_.text(name));
@@ -183,10 +183,8 @@ Result<std::vector<SymbolSetting>> parse_symbol_settings(const std::vector<std::
     const bool is_known = std::any_of(settings.begin(), settings.end(),
                                       [&setting](const SymbolSetting& other) { return other.name == setting->name; });
     if (is_known) {
-      return Error{ErrorCode::kUsage,
-                   "--symbol gives '" + setting->name + "' two values",
-                   "a symbol has one value in a call; make two calls for two values",
-                   {}};
+      return usage_error("--symbol gives '" + setting->name + "' two values",
+                         "a symbol has one value in a call; make two calls for two values");
     }
     settings.push_back(std::move(*setting));
   }

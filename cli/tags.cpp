@@ -40,13 +40,10 @@ void refuse(Console& console, const std::string& shown, const std::vector<TagOut
       return each.is_mark == (what == OutcomesOf::kMarks);
     });
     if (count == 0) continue;
-    Error error{ErrorCode::kTagConflict,
-                count_text(static_cast<size_t>(count), what == OutcomesOf::kTags ? "tag" : "mark") +
-                    " not carried out: " + outcomes_text(bad, what),
-                "the table gives the reasons; `fxopt help verdicts` explains the words",
-                {}};
-    error.where.file = shown;
-    console.error(error);
+    console.error({ErrorCode::kTagConflict,
+                   count_text(static_cast<size_t>(count), what == OutcomesOf::kTags ? "tag" : "mark") +
+                       " not carried out: " + outcomes_text(bad, what),
+                   "the table gives the reasons; `fxopt help verdicts` explains the words", where_in(shown)});
   }
 }
 
@@ -66,11 +63,8 @@ void warn_without_backward(Console& console, const std::string& shown, const std
   for (const TagOutcome& each : outcomes) {
     const bool has_effect = !each.is_mark && !wants_recompute(each.tag);
     if (!each.lacks_backward || has_effect || !warned.insert(each.graph).second) continue;
-    Where where;
-    where.file = shown;
-    where.graph = each.graph;
     console.warning(
-        kNoBackward, where,
+        kNoBackward, where_in(shown, each.graph),
         "the graph has no backward node, so recompute tags and marks cannot be judged; add the file of the backward "
         "graph, with --step");
   }
@@ -116,8 +110,7 @@ CommandBody declare_tags(Options options) {
                "by a policy are not checked");
   return [flags](Console& console) {
     console.result()["files"] = nlohmann::ordered_json::array();
-    const Status inputs = check_inputs(flags->inputs);
-    if (!inputs.ok()) return console.error(inputs.error());
+    if (!console.is_ok(check_inputs(flags->inputs))) return;
     const std::vector<std::string> files = flags->step ? std::vector{flags->inputs.front()} : flags->inputs;
     for_each_input(console, files, [&](size_t i, nlohmann::ordered_json& file) {
       const std::unique_ptr<Module> module =

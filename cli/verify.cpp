@@ -59,11 +59,9 @@ Result<ProofOptions> proof_options(const VerifyFlags& flags) {
   for (const std::string& word : flags.allow) {
     const auto found = std::find(words.begin(), words.end(), word);
     if (found == words.end()) {
-      return Error{
-          ErrorCode::kBadOptionValue,
+      return bad_value_error(
           "--allow does not take '" + word + "'",
-          suggestion(word, words, "it takes " + join(std::vector<std::string>(words.begin(), words.end()), ", ")),
-          {}};
+          suggestion(word, words, "it takes " + join(std::vector<std::string>(words.begin(), words.end()), ", ")));
     }
     if (const std::optional<RewriteRule> rule = find_rule(word); rule.has_value()) {
       options.numerics = std::max(options.numerics, numerics_of(*rule));
@@ -118,9 +116,8 @@ void report_certificate(Console& console, const Module& module, const std::strin
     console.product() << "  " << certificate_text(module, certificate) << '\n';
     return;
   }
-  Where where;
-  where.file = shown_input(path);
-  console.warning("stale-certificate", where, "the file's certificate is stale: the graph changed after it was proved");
+  console.warning("stale-certificate", where_in(shown_input(path)),
+                  "the file's certificate is stale: the graph changed after it was proved");
 }
 
 // Forward marks on nodes that depend on a gradient: the first of each graph, with the count of the
@@ -132,14 +129,11 @@ std::vector<Error> phase_errors(const Module& module) {
     const std::vector<NodeId> conflicts = resolve_phases(graph).conflicts;
     if (conflicts.empty()) continue;
     const NodeId first = conflicts.front();
-    Error error{ErrorCode::kVerifyPhase,
-                "the node is marked " + std::string(name_of(graph[first].phase)) + ", but it depends on a gradient" +
-                    (conflicts.size() > 1 ? "; so do " + std::to_string(conflicts.size() - 1) + " more" : ""),
-                "mark it backward, or remove the mark",
-                {}};
-    error.where.graph = module.text(graph.name());
-    error.where.node = graph.name_of(first);
-    errors.push_back(std::move(error));
+    errors.push_back(
+        {ErrorCode::kVerifyPhase,
+         "the node is marked " + std::string(name_of(graph[first].phase)) + ", but it depends on a gradient" +
+             (conflicts.size() > 1 ? "; so do " + std::to_string(conflicts.size() - 1) + " more" : ""),
+         "mark it backward, or remove the mark", where_in("", module.text(graph.name()), graph.name_of(first))});
   }
   return errors;
 }
@@ -166,9 +160,7 @@ std::unique_ptr<Module> verify_one(Console& console, const VerifyFlags& flags, c
     console.error(error);
   }
   if (is_cut) {
-    Where where;
-    where.file = shown_input(path);
-    console.warning("errors-cut", where,
+    console.warning("errors-cut", where_in(shown_input(path)),
                     "there are more errors than the " + std::to_string(limit) + " printed; --max-errors N prints more");
   }
   const size_t nodes = module->num_nodes();
@@ -190,10 +182,7 @@ class AgainstFile {
   // Null after an error, which was reported.
   static std::unique_ptr<AgainstFile> load(Console& console, const VerifyFlags& flags) {
     const Result<ProofOptions> options = proof_options(flags);
-    if (!options.ok()) {
-      console.error(options.error());
-      return nullptr;
-    }
+    if (!console.is_ok(options)) return nullptr;
     std::unique_ptr<Module> module = load_input(console, flags.against);
     if (module == nullptr) return nullptr;
     if (std::vector<Error> broken = verify(*module, 1); !broken.empty()) {
@@ -287,15 +276,8 @@ class AgainstFile {
       : module_(std::move(module)), options_(options), prover_(*module_, options) {}
 
   static std::string_view answer_word(ProofAnswer answer) {
-    switch (answer) {
-      case ProofAnswer::kProved:
-        return "proved";
-      case ProofAnswer::kDiffers:
-        return "differs";
-      case ProofAnswer::kUndecided:
-        return "undecided";
-    }
-    return "";
+    if (answer == ProofAnswer::kProved) return "proved";
+    return answer == ProofAnswer::kDiffers ? "differs" : "undecided";
   }
 
   std::unique_ptr<Module> module_;
@@ -350,14 +332,13 @@ CommandBody declare_verify(Options options) {
   options.flag("--strict", flags->strict, "also exit with 4 if a proof is undecided");
   return [flags](Console& console) {
     console.result()["files"] = nlohmann::ordered_json::array();
-    const Status inputs = check_inputs(flags->inputs);
-    if (!inputs.ok()) return console.error(inputs.error());
+    if (!console.is_ok(check_inputs(flags->inputs))) return;
     std::unique_ptr<AgainstFile> against;
     if (!flags->against.empty()) {
       against = AgainstFile::load(console, *flags);
       if (against == nullptr) return;
     } else if (!flags->allow.empty() || flags->strict) {
-      return console.error({ErrorCode::kUsage, "--allow and --strict need --against", "add --against BEFORE", {}});
+      return console.error(usage_error("--allow and --strict need --against", "add --against BEFORE"));
     }
     std::vector<std::unique_ptr<Module>> modules(flags->inputs.size());  // for the step
     for_each_input(console, flags->inputs, [&](size_t i, nlohmann::ordered_json& file) {

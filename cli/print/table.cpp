@@ -1,7 +1,6 @@
 #include "cli/print/table.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <utility>
@@ -102,24 +101,20 @@ std::string bytes_text(int64_t bytes) {
   return bytes < 1024 ? short_form : short_form + " (" + std::to_string(bytes) + " B)";
 }
 
-std::string gflop_text(int64_t flops) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g GFLOP", static_cast<double>(flops) / 1e9);
+std::string formatted(const char* format, double number) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, number);
   return text;
 }
 
-std::string milliseconds_text(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g ms", seconds * 1e3);
-  return text;
-}
+std::string gflop_text(int64_t flops) { return formatted("%.6g GFLOP", static_cast<double>(flops) / 1e9); }
+
+std::string milliseconds_text(double seconds) { return formatted("%.6g ms", seconds * 1e3); }
 
 std::string measured_time_text(double seconds) {
-  char text[32];
   const bool is_short = seconds < 1;
   const double number = is_short ? seconds * 1e3 : seconds;
-  std::snprintf(text, sizeof text, number < 999.5 ? "%.3g" : "%.0f", number);
-  return std::string(text) + (is_short ? " ms" : " s");
+  return formatted(number < 999.5 ? "%.3g" : "%.0f", number) + (is_short ? " ms" : " s");
 }
 
 std::string count_text(size_t count, std::string_view noun) {
@@ -128,9 +123,7 @@ std::string count_text(size_t count, std::string_view noun) {
 
 std::string percent_text(int64_t part, int64_t whole) {
   if (whole == 0) return {};
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f %%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
-  return text.data();
+  return formatted("%.1f %%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
 std::string signed_percent_text(int64_t part, int64_t whole) {
@@ -139,10 +132,6 @@ std::string signed_percent_text(int64_t part, int64_t whole) {
 
 std::string signed_text(int64_t number) { return (number > 0 ? "+" : "") + std::to_string(number); }
 
-std::string seconds_text(double seconds) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), "%.4f s", seconds);
-  return text.data();
-}
+std::string seconds_text(double seconds) { return formatted("%.4f s", seconds); }
 
 }  // namespace fxopt

@@ -34,6 +34,9 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
+// Returns the number as printf() prints it. `format` has one conversion, of a double.
+std::string formatted(const char* format, double number);
+
 // Returns a size in a readable unit and in bytes: "1.50 GiB (1610612736 B)".
 std::string bytes_text(int64_t bytes);
 

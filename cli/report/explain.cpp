@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/print/json.h"
+#include "cli/print/json_list.h"
 #include "cli/print/nodes.h"
 #include "cli/print/table.h"
 #include "cli/report/memory/costs.h"
@@ -281,16 +283,12 @@ nlohmann::ordered_json peaks_json(const std::vector<DevicePeaks>& devices) {
   return list;
 }
 
-nlohmann::ordered_json kept_json(const std::vector<KeptFacts>& kept) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const KeptFacts& facts : kept) {
-    list.push_back({{"label", facts.label},
-                    {"node", facts.node},
-                    {"class", facts.kind},
-                    {"device", facts.device},
-                    {"bytes", facts.bytes}});
-  }
-  return list;
+nlohmann::ordered_json kept_json(const KeptFacts& facts) {
+  return {{"label", facts.label},
+          {"node", facts.node},
+          {"class", facts.kind},
+          {"device", facts.device},
+          {"bytes", facts.bytes}};
 }
 
 }  // namespace
@@ -374,7 +372,7 @@ nlohmann::ordered_json explanation_json(const Explanation& explanation, bool has
           {"peak",
            {{"device", explanation.peak_device}, {"node", explanation.peak_node}, {"bytes", explanation.peak_bytes}}},
           {"storages", std::move(storages)},
-          {"kept_between_steps", explanation.is_steady ? kept_json(explanation.kept) : Json(nullptr)},
+          {"kept_between_steps", explanation.is_steady ? json_list(explanation.kept, kept_json) : Json(nullptr)},
           {"what_if", std::move(what_if)}};
 }
 

@@ -1,12 +1,13 @@
 #include "cli/report/graph_diff.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <tuple>
 
 #include <nlohmann/json.hpp>
 
+#include "cli/print/json.h"
+#include "cli/print/json_list.h"
 #include "cli/print/nodes.h"
 #include "cli/print/table.h"
 #include "core/bytes.h"
@@ -30,9 +31,7 @@ int64_t count_weight(const TallyChange& change) { return std::abs(change.after.c
 
 std::string change_percent(double before, double after) {
   if (before == 0) return after == 0 ? "" : "new";
-  char text[32];
-  std::snprintf(text, sizeof text, "%+.2f %%", 100.0 * (after - before) / before);
-  return text;
+  return formatted("%+.2f %%", 100.0 * (after - before) / before);
 }
 
 std::string signed_bytes(int64_t bytes) { return (bytes < 0 ? "-" : "+") + bytes_text(std::abs(bytes)); }
@@ -102,9 +101,10 @@ Tallies tallies_of(const std::vector<MemoryShare>& shares) {
   return tallies;
 }
 
-const std::vector<MemoryShare>& no_shares() {
-  static const std::vector<MemoryShare> none;
-  return none;
+// The side, or an empty device if the side lacks the device.
+const DeviceMemory& or_nothing(const DeviceMemory* side) {
+  static const DeviceMemory kNone;
+  return side == nullptr ? kNone : *side;
 }
 
 void print_tallies(std::ostream& out, std::string_view title, std::string_view noun, const Tallies& before,
@@ -145,10 +145,7 @@ void print_head(std::ostream& out, const GraphFacts& before, const GraphFacts& a
     }
   }
   const auto figure = [&table](const char* name, double left, double right, const char* format) {
-    char cells[2][48];
-    std::snprintf(cells[0], sizeof cells[0], format, left);
-    std::snprintf(cells[1], sizeof cells[1], format, right);
-    table.add({name, cells[0], cells[1], change_percent(left, right)});
+    table.add({name, formatted(format, left), formatted(format, right), change_percent(left, right)});
   };
   figure("work, TFLOP", static_cast<double>(before.work.flops) / 1e12, static_cast<double>(after.work.flops) / 1e12,
          "%.3f");
@@ -172,9 +169,6 @@ void print_head(std::ostream& out, const GraphFacts& before, const GraphFacts& a
 }
 
 void print_device(std::ostream& out, const DeviceMemory* before, const DeviceMemory* after, size_t top) {
-  const auto shares = [](const DeviceMemory* side, std::vector<MemoryShare> DeviceMemory::*member) {
-    return tallies_of(side == nullptr ? no_shares() : side->*member);
-  };
   const std::string device = (after != nullptr ? after : before)->device;
   out << (device.empty() ? "no device" : printable_line(device)) << ": ";
   if (before == nullptr || after == nullptr) {
@@ -183,7 +177,8 @@ void print_device(std::ostream& out, const DeviceMemory* before, const DeviceMem
     out << "peak at %" << printable_line(before->node) << " before, at %" << printable_line(after->node) << " after\n";
   }
   const auto section = [&](const char* title, std::vector<MemoryShare> DeviceMemory::*member) {
-    print_tallies(out, title, "storages", shares(before, member), shares(after, member), top);
+    print_tallies(out, title, "storages", tallies_of(or_nothing(before).*member), tallies_of(or_nothing(after).*member),
+                  top);
   };
   section("live at the peak, by class", &DeviceMemory::by_class);
   section("live at the peak, by module", &DeviceMemory::by_module);
@@ -205,13 +200,11 @@ void print_device(std::ostream& out, const DeviceMemory* before, const DeviceMem
 }
 
 Json tally_json(const Tallies& before, const Tallies& after) {
-  Json list = Json::array();
-  for (const TallyChange& change : compare_tallies(before, after)) {
-    list.push_back({{"name", change.name},
-                    {"before", {{"count", change.before.count}, {"bytes", change.before.bytes}}},
-                    {"after", {{"count", change.after.count}, {"bytes", change.after.bytes}}}});
-  }
-  return list;
+  return json_list(compare_tallies(before, after), [](const TallyChange& change) -> Json {
+    return {{"name", change.name},
+            {"before", {{"count", change.before.count}, {"bytes", change.before.bytes}}},
+            {"after", {{"count", change.after.count}, {"bytes", change.after.bytes}}}};
+  });
 }
 
 Json device_json(const std::string& name, const DeviceMemory* before, const DeviceMemory* after) {
@@ -219,9 +212,7 @@ Json device_json(const std::string& name, const DeviceMemory* before, const Devi
   for (const PeakChange& peak : peak_changes(before, after)) {
     peaks.push_back({{"metric", peak.name}, {"before", peak_json(peak.before)}, {"after", peak_json(peak.after)}});
   }
-  static const DeviceMemory kNone;
-  const DeviceMemory& left = before == nullptr ? kNone : *before;
-  const DeviceMemory& right = after == nullptr ? kNone : *after;
+  const DeviceMemory &left = or_nothing(before), &right = or_nothing(after);
   for (const StorageChange& change : storage_changes(before, after)) {
     const StorageRow row = change.row();
     storages.push_back({{"node", row.node},
@@ -360,24 +351,21 @@ void print_graph_diff(std::ostream& out, const GraphFacts& before, const GraphFa
 }
 
 nlohmann::ordered_json graph_diff_json(const GraphFacts& before, const GraphFacts& after) {
-  Json devices = Json::array();
-  for (const std::string& device : devices_of(before, after)) {
-    devices.push_back(device_json(device, find_device(before.memory, device), find_device(after.memory, device)));
-  }
-  return {{"before",
-           {{"graph", before.graph},
-            {"nodes", before.nodes},
-            {"edges", before.edges},
-            {"work", cost_json(before.work, before.has_seconds)}}},
-          {"after",
-           {{"graph", after.graph},
-            {"nodes", after.nodes},
-            {"edges", after.edges},
-            {"work", cost_json(after.work, after.has_seconds)}}},
+  const auto side = [](const GraphFacts& facts) -> Json {
+    return {{"graph", facts.graph},
+            {"nodes", facts.nodes},
+            {"edges", facts.edges},
+            {"work", cost_json(facts.work, facts.has_seconds)}};
+  };
+  const auto change = [&](const std::string& device) {
+    return device_json(device, find_device(before.memory, device), find_device(after.memory, device));
+  };
+  return {{"before", side(before)},
+          {"after", side(after)},
           {"ops", tally_json(before.ops, after.ops)},
           {"collectives", tally_json(before.collectives, after.collectives)},
           {"saved", tally_json(before.saved, after.saved)},
-          {"devices", std::move(devices)}};
+          {"devices", json_list(devices_of(before, after), change)}};
 }
 
 }  // namespace fxopt

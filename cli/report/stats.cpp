@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/print/json.h"
+#include "cli/print/json_list.h"
 #include "cli/print/table.h"
 #include "core/bytes.h"
 #include "core/text.h"
@@ -23,7 +25,7 @@ namespace {
 constexpr size_t kMaxOpRows = 12;
 
 int64_t count_of(const std::map<std::string, int64_t>& counts, const std::string& key) {
-  const std::map<std::string, int64_t>::const_iterator found = counts.find(key);
+  const auto found = counts.find(key);
   return found == counts.end() ? 0 : found->second;
 }
 
@@ -123,11 +125,9 @@ nlohmann::ordered_json remarks_json(const StepReport& step, Remarks remarks) {
     for (const PassRemark& remark : step.result.remarks()) ++counts[remark.code];
     return counts;
   }
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const PassRemark& remark : step.result.remarks()) {
-    list.push_back({{"code", remark.code}, {"node", remark.node_name}, {"text", remark.text}});
-  }
-  return list;
+  return json_list(step.result.remarks(), [](const PassRemark& remark) -> nlohmann::ordered_json {
+    return {{"code", remark.code}, {"node", remark.node_name}, {"text", remark.text}};
+  });
 }
 
 }  // namespace
@@ -270,10 +270,9 @@ nlohmann::ordered_json opt_report_json(const OptReport& report, Timing timing, R
     }
     steps.push_back(std::move(row));
   }
-  nlohmann::ordered_json ops = nlohmann::ordered_json::array();
-  for (const OpChange& change : op_changes(report.before, report.after)) {
-    ops.push_back({{"target", change.target}, {"before", change.before}, {"after", change.after}});
-  }
+  const auto op_json = [](const OpChange& change) -> nlohmann::ordered_json {
+    return {{"target", change.target}, {"before", change.before}, {"after", change.after}};
+  };
   nlohmann::ordered_json json = {
       {"file", report.file},
       {"output", report.output},
@@ -281,7 +280,7 @@ nlohmann::ordered_json opt_report_json(const OptReport& report, Timing timing, R
       {"control_deps", {{"lowered", report.lowered.done}, {"left", report.lowered.left}}},
       {"before", stats_json(report.before)},
       {"after", stats_json(report.after)},
-      {"calls_changed", ops},
+      {"calls_changed", json_list(op_changes(report.before, report.after), op_json)},
       {"tags", report.verdicts},
       {"marks", report.marks},
       {"tags_without_effect", report.tags_without_effect},

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/print/json.h"
+#include "cli/print/json_list.h"
 #include "cli/print/nodes.h"
 #include "cli/report/summary.h"
 #include "ir/graph/module.h"
@@ -18,9 +20,7 @@ Json list() { return Json::array(); }
 Json text_or_null(std::string_view text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json names_json(const Graph& graph, const std::vector<NodeId>& nodes) {
-  Json names = list();
-  for (const NodeId node : nodes) names.push_back(graph.name_of(node));
-  return names;
+  return json_list(nodes, [&](NodeId node) { return graph.name_of(node); });
 }
 
 Json sum_json(const StorageSum& sum) {
@@ -66,13 +66,8 @@ Json inputs_json(const GraphSummary& summary) {
   return json;
 }
 
-Json by_phase_json(const GraphSummary& summary) {
-  Json json = list();
-  for (const PhaseRow& row : summary.phases) {
-    json.push_back(
-        {{"phase", name_of(row.phase)}, {"nodes", row.nodes}, {"calls", row.calls}, {"made", sum_json(row.made)}});
-  }
-  return json;
+Json phase_row_json(const PhaseRow& row) {
+  return {{"phase", name_of(row.phase)}, {"nodes", row.nodes}, {"calls", row.calls}, {"made", sum_json(row.made)}};
 }
 
 Json by_module_json(const GraphSummary& summary, const SummaryView& view) {
@@ -94,54 +89,44 @@ Json by_module_json(const GraphSummary& summary, const SummaryView& view) {
 }
 
 Json by_kind_json(const GraphSummary& summary) {
-  Json json = list();
-  for (const KindRow& row : summary.kinds) {
+  return json_list(summary.kinds, [&](const KindRow& row) -> Json {
     Json ops = list();
     for (const size_t op : row.ops) ops.push_back(target_name(summary, summary.ops[op].target));
-    json.push_back({{"kind", compute_class_name(row.kind)},
-                    {"calls", row.calls},
-                    {"phases", phases_json(row.phases)},
-                    {"made", sum_json(row.made)},
-                    {"ops", ops}});
-  }
-  return json;
+    return {{"kind", compute_class_name(row.kind)},
+            {"calls", row.calls},
+            {"phases", phases_json(row.phases)},
+            {"made", sum_json(row.made)},
+            {"ops", ops}};
+  });
 }
 
 Json by_op_json(const GraphSummary& summary) {
-  Json json = list();
-  for (const OpRow& row : summary.ops) {
-    json.push_back({{"op", target_name(summary, row.target)},
-                    {"kind", compute_class_name(row.kind)},
-                    {"calls", row.calls},
-                    {"phases", phases_json(row.phases)},
-                    {"made", sum_json(row.made)}});
-  }
-  return json;
+  return json_list(summary.ops, [&](const OpRow& row) -> Json {
+    return {{"op", target_name(summary, row.target)},
+            {"kind", compute_class_name(row.kind)},
+            {"calls", row.calls},
+            {"phases", phases_json(row.phases)},
+            {"made", sum_json(row.made)}};
+  });
 }
 
-Json by_dtype_json(const GraphSummary& summary) {
-  Json json = list();
-  for (const DTypeRow& row : summary.dtypes) {
-    json.push_back({{"dtype", enum_text(row.dtype)}, {"tensors", row.tensors}, {"storages", sum_json(row.storages)}});
-  }
-  return json;
+Json dtype_row_json(const DTypeRow& row) {
+  return {{"dtype", enum_text(row.dtype)}, {"tensors", row.tensors}, {"storages", sum_json(row.storages)}};
 }
 
 Json collectives_json(const GraphSummary& summary, const GroupRow& group) {
-  Json json = list();
-  for (const CollectiveRow& row : group.collectives) {
+  return json_list(group.collectives, [&](const CollectiveRow& row) -> Json {
     const Module& module = summary.graph->module();
-    json.push_back({{"op", target_name(summary, row.target)},
-                    {"kind", collective_kind_name(collective_kind(*module.target(row.target).op))},
-                    {"calls", row.calls},
-                    {"replaces", row.replaces},
-                    {"input_bytes", row.input_bytes},
-                    {"unknown_input", row.unknown_input},
-                    {"by_hint", row.by_hint},
-                    {"moved_bytes", row.moved_bytes},
-                    {"unknown_moved", row.unknown_moved}});
-  }
-  return json;
+    return {{"op", target_name(summary, row.target)},
+            {"kind", collective_kind_name(collective_kind(*module.target(row.target).op))},
+            {"calls", row.calls},
+            {"replaces", row.replaces},
+            {"input_bytes", row.input_bytes},
+            {"unknown_input", row.unknown_input},
+            {"by_hint", row.by_hint},
+            {"moved_bytes", row.moved_bytes},
+            {"unknown_moved", row.unknown_moved}};
+  });
 }
 
 Json by_group_json(const GraphSummary& summary) {
@@ -166,25 +151,21 @@ Json by_group_json(const GraphSummary& summary) {
 }
 
 Json peaks_json(const GraphSummary& summary) {
-  Json json = list();
-  for (const IdealPeak& row : summary.peaks) {
-    json.push_back({{"device", summary.graph->module().text(row.device)},
-                    {"model", "ideal"},
-                    {"bytes", row.bytes},
-                    {"node", row.node.is_valid() ? Json(summary.graph->name_of(row.node)) : Json(nullptr)}});
-  }
-  return json;
+  return json_list(summary.peaks, [&](const IdealPeak& row) -> Json {
+    return {{"device", summary.graph->module().text(row.device)},
+            {"model", "ideal"},
+            {"bytes", row.bytes},
+            {"node", row.node.is_valid() ? Json(summary.graph->name_of(row.node)) : Json(nullptr)}};
+  });
 }
 
 Json opaque_json(const GraphSummary& summary) {
-  Json json = list();
-  for (const OpaqueRow& row : summary.opaque) {
-    json.push_back({{"what", row.what},
-                    {"why", opaque_reason_text(row.reason)},
-                    {"nodes", row.count},
-                    {"first", summary.graph->name_of(row.first)}});
-  }
-  return json;
+  return json_list(summary.opaque, [&](const OpaqueRow& row) -> Json {
+    return {{"what", row.what},
+            {"why", opaque_reason_text(row.reason)},
+            {"nodes", row.count},
+            {"first", summary.graph->name_of(row.first)}};
+  });
 }
 
 // The counts that scripts look up by name.
@@ -229,12 +210,12 @@ nlohmann::ordered_json summary_json(const GraphSummary& summary, const SummaryVi
   json["phases_derived"] = summary.phases_derived;
   json["roles_derived"] = summary.roles_derived;
   json["by_role"] = inputs_json(summary);
-  json["by_phase"] = by_phase_json(summary);
+  json["by_phase"] = json_list(summary.phases, phase_row_json);
   json["module_depth"] = module_depth(summary, view);
   json["by_module"] = by_module_json(summary, view);
   json["by_kind"] = by_kind_json(summary);
   json["by_op"] = by_op_json(summary);
-  json["by_dtype"] = by_dtype_json(summary);
+  json["by_dtype"] = json_list(summary.dtypes, dtype_row_json);
   json["by_group"] = by_group_json(summary);
   json["why_opaque"] = opaque_json(summary);
   if (summary.validity == Validity::kBroken) return json;

@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/print/json.h"
+#include "cli/print/json_list.h"
 #include "cli/print/table.h"
 #include "cli/report/memory/report.h"
 #include "core/bytes.h"
@@ -434,26 +436,24 @@ void print_tags(std::ostream& out, const std::vector<TagOutcome>& outcomes, size
 }
 
 nlohmann::ordered_json tags_json(const std::vector<TagOutcome>& outcomes) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const TagOutcome& each : outcomes) {
-    json.push_back({{"graph", each.graph},
-                    {"node", each.node},
-                    {"target", each.target},
-                    {"module_path", each.module_path},
-                    {"region", each.region},
-                    {"kind", each.is_mark ? "mark" : "tag"},
-                    {"tag", decision_word(each)},
-                    {"value", each.value},
-                    {"written_by", each.written_by},
-                    {"outcome", outcome_word(each)},
-                    {"verdict", name_of(each.verdict)},
-                    {"is_forecast", each.is_forecast},
-                    {"rule", name_of(each.rule)},
-                    {"pass", each.pass},
-                    {"reason", why_text(each)},
-                    {"remedy", remedy_text(each)}});
-  }
-  return json;
+  return json_list(outcomes, [](const TagOutcome& each) -> nlohmann::ordered_json {
+    return {{"graph", each.graph},
+            {"node", each.node},
+            {"target", each.target},
+            {"module_path", each.module_path},
+            {"region", each.region},
+            {"kind", each.is_mark ? "mark" : "tag"},
+            {"tag", decision_word(each)},
+            {"value", each.value},
+            {"written_by", each.written_by},
+            {"outcome", outcome_word(each)},
+            {"verdict", name_of(each.verdict)},
+            {"is_forecast", each.is_forecast},
+            {"rule", name_of(each.rule)},
+            {"pass", each.pass},
+            {"reason", why_text(each)},
+            {"remedy", remedy_text(each)}};
+  });
 }
 
 }  // namespace fxopt

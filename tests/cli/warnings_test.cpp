@@ -16,7 +16,7 @@ namespace {
 // named codes.
 std::set<std::string> codes_in_sources() {
   std::set<std::string> codes;
-  const std::regex call(R"((?:warn|warning)\(\s*(?:[\w.:>()-]+\s*,\s*){0,2}\"([a-z]+(?:-[a-z]+)*)\")");
+  const std::regex call(R"((?:warn|warning|warn_or_fail)\(\s*(?:[\w.:>()-]+\s*,\s*){0,2}\"([a-z]+(?:-[a-z]+)*)\")");
   const std::regex doubt(R"(\{\"([a-z]+(?:-[a-z]+)+)\", first,)");
   for (const char* folder : {"cli", "ir/step", "passes"}) {
     for (const auto& entry :

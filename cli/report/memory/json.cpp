@@ -1,8 +1,11 @@
 // Memory reports as JSON: schemas/memory_report.schema.json describes it.
+#include "cli/print/json.h"
+
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "cli/print/json_list.h"
 #include "cli/report/memory/costs.h"
 #include "cli/report/memory/report.h"
 
@@ -16,12 +19,8 @@ Json or_null(const std::optional<T>& value) {
   return value.has_value() ? Json(*value) : Json(nullptr);
 }
 
-Json shares_json(const std::vector<MemoryShare>& shares) {
-  Json list = Json::array();
-  for (const MemoryShare& share : shares) {
-    list.push_back({{"name", share.name}, {"bytes", share.bytes}, {"storages", share.storages}});
-  }
-  return list;
+Json share_json(const MemoryShare& share) {
+  return {{"name", share.name}, {"bytes", share.bytes}, {"storages", share.storages}};
 }
 
 Json row_json(const StorageRow& row) {
@@ -43,20 +42,16 @@ Json row_json(const StorageRow& row) {
 
 Json peak_json(const PeakRow& peak) { return {{"peak_bytes", peak.bytes}, {"node", peak.node}}; }
 
-Json allocator_json(const std::vector<AllocatorRow>& rows) {
-  Json list = Json::array();
-  for (const AllocatorRow& row : rows) {
-    list.push_back({{"segments", row.segments},
-                    {"requested", peak_json(row.requested)},
-                    {"allocated", peak_json(row.allocated)},
-                    {"active", peak_json(row.active)},
-                    {"reserved", peak_json(row.reserved)},
-                    {"out_of_memory", row.out_of_memory},
-                    {"failed_bytes", row.failed_bytes},
-                    {"steps", row.steps},
-                    {"is_steady", row.is_steady}});
-  }
-  return list;
+Json allocator_row_json(const AllocatorRow& row) {
+  return {{"segments", row.segments},
+          {"requested", peak_json(row.requested)},
+          {"allocated", peak_json(row.allocated)},
+          {"active", peak_json(row.active)},
+          {"reserved", peak_json(row.reserved)},
+          {"out_of_memory", row.out_of_memory},
+          {"failed_bytes", row.failed_bytes},
+          {"steps", row.steps},
+          {"is_steady", row.is_steady}};
 }
 
 Json arena_json(const std::optional<ArenaRow>& arena) {
@@ -67,21 +62,11 @@ Json arena_json(const std::optional<ArenaRow>& arena) {
           {"optimal", arena->optimal}};
 }
 
-Json outside_json(const DeviceMemory& device) {
-  Json list = Json::array();
-  for (const OutsideMemory& row : device.outside) {
-    list.push_back({{"name", row.name},
-                    {"bytes", or_null(row.bytes)},
-                    {"evidence", row.evidence},
-                    {"communicators", row.communicators}});
-  }
-  return list;
-}
-
-Json rows_json(const std::vector<StorageRow>& rows) {
-  Json list = Json::array();
-  for (const StorageRow& row : rows) list.push_back(row_json(row));
-  return list;
+Json outside_json(const OutsideMemory& row) {
+  return {{"name", row.name},
+          {"bytes", or_null(row.bytes)},
+          {"evidence", row.evidence},
+          {"communicators", row.communicators}};
 }
 
 // Entries of the table from `first` to `end`.
@@ -119,35 +104,27 @@ Json advice_json(const std::optional<Advice>& advice) {
           {"flops_after", advice->flops_after}};
 }
 
-Json recompute_json(const std::vector<RecomputeRow>& rows, bool has_seconds) {
-  Json list = Json::array();
-  for (const RecomputeRow& row : rows) {
-    const bool is_known = row.work.unknown == 0;
-    list.push_back({{"nodes", row.nodes},
-                    {"target", row.target},
-                    {"module_path", row.module_path},
-                    {"bytes", row.bytes},
-                    {"flops", is_known ? Json(row.work.flops) : Json(nullptr)},
-                    {"moved_bytes", is_known ? Json(row.work.bytes) : Json(nullptr)},
-                    {"seconds", is_known && has_seconds ? Json(row.work.seconds) : Json(nullptr)},
-                    {"kernels", basis_json(row.work.kernels)}});
-  }
-  return list;
+Json recompute_json(const RecomputeRow& row, bool has_seconds) {
+  const bool is_known = row.work.unknown == 0;
+  return {{"nodes", row.nodes},
+          {"target", row.target},
+          {"module_path", row.module_path},
+          {"bytes", row.bytes},
+          {"flops", is_known ? Json(row.work.flops) : Json(nullptr)},
+          {"moved_bytes", is_known ? Json(row.work.bytes) : Json(nullptr)},
+          {"seconds", is_known && has_seconds ? Json(row.work.seconds) : Json(nullptr)},
+          {"kernels", basis_json(row.work.kernels)}};
 }
 
-Json buckets_json(const std::vector<BucketRow>& rows) {
-  Json list = Json::array();
-  for (const BucketRow& row : rows) {
-    list.push_back({{"node", row.node},
-                    {"tensors", row.tensors},
-                    {"first_position", row.first_place},
-                    {"last_position", row.last_place},
-                    {"storages", row.storages},
-                    {"bytes", row.bytes},
-                    {"live_storages", row.live_storages},
-                    {"live_bytes", row.live_bytes}});
-  }
-  return list;
+Json bucket_json(const BucketRow& row) {
+  return {{"node", row.node},
+          {"tensors", row.tensors},
+          {"first_position", row.first_place},
+          {"last_position", row.last_place},
+          {"storages", row.storages},
+          {"bytes", row.bytes},
+          {"live_storages", row.live_storages},
+          {"live_bytes", row.live_bytes}};
 }
 
 Json range_json(const std::optional<PeakRange>& range) {
@@ -155,16 +132,12 @@ Json range_json(const std::optional<PeakRange>& range) {
   return {{"min_bytes", range->min}, {"max_bytes", or_null(range->max)}};
 }
 
-Json symbols_json(const std::vector<SymbolRow>& symbols) {
-  Json list = Json::array();
-  for (const SymbolRow& symbol : symbols) {
-    list.push_back({{"name", symbol.name},
-                    {"value", or_null(symbol.value)},
-                    {"is_hint", symbol.is_hint},
-                    {"min", or_null(symbol.min)},
-                    {"max", or_null(symbol.max)}});
-  }
-  return list;
+Json symbol_json(const SymbolRow& symbol) {
+  return {{"name", symbol.name},
+          {"value", or_null(symbol.value)},
+          {"is_hint", symbol.is_hint},
+          {"min", or_null(symbol.min)},
+          {"max", or_null(symbol.max)}};
 }
 
 Json device_json(const DeviceMemory& device, bool has_seconds, Storages storages) {
@@ -181,20 +154,21 @@ Json device_json(const DeviceMemory& device, bool has_seconds, Storages storages
       {"module_path", device.module_path},
       {"source", device.source},
       {"live_storages", device.live},
-      {"allocator", allocator_json(device.allocator)},
+      {"allocator", json_list(device.allocator, allocator_row_json)},
       {"arena", arena_json(device.arena)},
-      {"outside", outside_json(device)},
+      {"outside", json_list(device.outside, outside_json)},
       {"device_bytes", or_null(device.device_bytes)},
       {"allocator_bytes", or_null(device.allocator_bytes)},
       {"hidden",
        {{"blocks", device.hidden_rows}, {"estimates", device.hidden_estimates}, {"unknown", device.unknown_hidden}}},
-      {"by_class", shares_json(device.by_class)},
-      {"by_module", shares_json(device.by_module)},
-      {"by_layer", shares_json(device.by_layer)},
-      {"buckets", buckets_json(device.buckets)},
-      {"top",
-       storages == Storages::kAll ? entries_json(device.storages, 0, device.storages.live) : rows_json(device.top)},
-      {"recompute", recompute_json(device.recompute, has_seconds)}};
+      {"by_class", json_list(device.by_class, share_json)},
+      {"by_module", json_list(device.by_module, share_json)},
+      {"by_layer", json_list(device.by_layer, share_json)},
+      {"buckets", json_list(device.buckets, bucket_json)},
+      {"top", storages == Storages::kAll ? entries_json(device.storages, 0, device.storages.live)
+                                         : json_list(device.top, row_json)},
+      {"recompute",
+       json_list(device.recompute, [&](const RecomputeRow& row) { return recompute_json(row, has_seconds); })}};
   if (storages == Storages::kAll) {  // only in baselines
     json["others"] = entries_json(device.storages, device.storages.live, device.storages.entries.size());
     return json;
@@ -202,6 +176,14 @@ Json device_json(const DeviceMemory& device, bool has_seconds, Storages storages
   json["fit"] = fit_json(device);
   json["advice"] = advice_json(device.advice);
   return json;
+}
+
+// Reads members of an object: pairs of a key and the variable for its value.
+void read_fields(const Json&) {}
+template <class Value, class... More>
+void read_fields(const Json& json, const char* key, Value& value, More&&... more) {
+  json.at(key).get_to(value);
+  read_fields(json, more...);
 }
 
 PeakRow peak_from(const Json& json) {
@@ -219,19 +201,9 @@ std::vector<MemoryShare> shares_from(const Json& json) {
 
 StorageRow row_from(const Json& json) {
   StorageRow row;
-  json.at("node").get_to(row.node);
-  json.at("label").get_to(row.label);
-  json.at("module_path").get_to(row.module_path);
-  json.at("type").get_to(row.type);
-  json.at("target").get_to(row.target);
-  json.at("source").get_to(row.source);
-  json.at("class").get_to(row.kind);
-  json.at("phase").get_to(row.phase);
-  json.at("bytes").get_to(row.bytes);
-  json.at("first").get_to(row.first);
-  json.at("last").get_to(row.last);
-  json.at("first_position").get_to(row.first_place);
-  json.at("last_position").get_to(row.last_place);
+  read_fields(json, "node", row.node, "label", row.label, "module_path", row.module_path, "type", row.type, "target",
+              row.target, "source", row.source, "class", row.kind, "phase", row.phase, "bytes", row.bytes, "first",
+              row.first, "last", row.last, "first_position", row.first_place, "last_position", row.last_place);
   return row;
 }
 
@@ -242,24 +214,17 @@ AllocatorRow allocator_from(const Json& json) {
   row.allocated = peak_from(json.at("allocated"));
   row.active = peak_from(json.at("active"));
   row.reserved = peak_from(json.at("reserved"));
-  json.at("out_of_memory").get_to(row.out_of_memory);
-  json.at("failed_bytes").get_to(row.failed_bytes);
+  read_fields(json, "out_of_memory", row.out_of_memory, "failed_bytes", row.failed_bytes);
   return row;
 }
 
 DeviceMemory device_from(const Json& json) {
   DeviceMemory device;
-  json.at("device").get_to(device.device);
-  json.at("model").get_to(device.model);
-  json.at("peak_bytes").get_to(device.bytes);
+  read_fields(json, "device", device.device, "model", device.model, "peak_bytes", device.bytes);
   device.ideal = peak_from(json.at("ideal"));
   device.requested = peak_from(json.at("requested"));
-  json.at("input_bytes").get_to(device.input_bytes);
-  json.at("node").get_to(device.node);
-  json.at("position").get_to(device.position);
-  json.at("module_path").get_to(device.module_path);
-  json.at("source").get_to(device.source);
-  json.at("live_storages").get_to(device.live);
+  read_fields(json, "input_bytes", device.input_bytes, "node", device.node, "position", device.position, "module_path",
+              device.module_path, "source", device.source, "live_storages", device.live);
   for (const Json& row : json.at("allocator")) device.allocator.push_back(allocator_from(row));
   if (const Json& arena = json.at("arena"); !arena.is_null()) {
     device.arena = ArenaRow{arena.at("bytes").get<int64_t>(), arena.at("lower_bound").get<int64_t>(),
@@ -282,11 +247,8 @@ DeviceMemory device_from(const Json& json) {
 
 GraphMemory memory_from_json(const nlohmann::ordered_json& json) {
   GraphMemory memory;
-  json.at("graph").get_to(memory.graph);
-  json.at("nodes").get_to(memory.nodes);
-  json.at("profile").get_to(memory.profile);
-  json.at("steady").get_to(memory.is_steady);
-  json.at("unknown_storages").get_to(memory.unknown);
+  read_fields(json, "graph", memory.graph, "nodes", memory.nodes, "profile", memory.profile, "steady", memory.is_steady,
+              "unknown_storages", memory.unknown);
   for (const Json& device : json.at("devices")) memory.devices.push_back(device_from(device));
   return memory;
 }
@@ -299,13 +261,9 @@ nlohmann::ordered_json step_run_json(const StepRunRow& run) {
 }
 
 nlohmann::ordered_json memory_json(const GraphMemory& memory, Storages storages) {
-  Json devices = Json::array();
-  for (const DeviceMemory& device : memory.devices)
-    devices.push_back(device_json(device, memory.has_seconds, storages));
-  Json runs = Json::array();
-  for (const StepRunRow& run : memory.step) runs.push_back(step_run_json(run));
+  const auto device = [&](const DeviceMemory& each) { return device_json(each, memory.has_seconds, storages); };
   return {{"graph", memory.graph},
-          {"step", std::move(runs)},
+          {"step", json_list(memory.step, step_run_json)},
           {"nodes", memory.nodes},
           {"peak_bytes", memory.peak_bytes()},
           {"profile", memory.profile},
@@ -314,8 +272,8 @@ nlohmann::ordered_json memory_json(const GraphMemory& memory, Storages storages)
           {"resized_storages", memory.resized},
           {"unknown_storages", memory.unknown},
           {"unknown_nodes", memory.unknown_nodes},
-          {"symbols", symbols_json(memory.symbols)},
-          {"devices", std::move(devices)}};
+          {"symbols", json_list(memory.symbols, symbol_json)},
+          {"devices", json_list(memory.devices, device)}};
 }
 
 }  // namespace fxopt

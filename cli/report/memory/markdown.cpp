@@ -2,7 +2,6 @@
 #include "cli/report/memory/markdown.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "cli/print/table.h"
 #include "cli/report/memory/diff.h"
@@ -53,10 +52,7 @@ std::string growth_text(int64_t before, int64_t after) {
   const int64_t growth = after - before;
   std::string text = (growth < 0 ? "-" : "+") + bytes_text(growth < 0 ? -growth : growth);
   if (before == 0) return text;
-  char percent[32];
-  std::snprintf(percent, sizeof percent, ", %+.3f %%",
-                100.0 * static_cast<double>(growth) / static_cast<double>(before));
-  return text + percent;
+  return text + formatted(", %+.3f %%", 100.0 * static_cast<double>(growth) / static_cast<double>(before));
 }
 
 // One line of the table of peaks, with the earlier value if a baseline has it.

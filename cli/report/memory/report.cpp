@@ -82,7 +82,6 @@ class Describer {
     memory.unknown = report.unknown_buffers;
     memory.is_steady = view_.measure.trace.steady.has_value();
     if (memory.is_steady) memory.steady = steady_text(*view_.measure.trace.steady);
-    memory.has_gradients = !report.trained.empty();
     if (view_.measure.trace.profile != nullptr) memory.profile = view_.measure.trace.profile->name;
     for (const NodeId node : report.unknown_nodes) memory.unknown_nodes.push_back(name(node));
     memory.symbols = symbol_rows(footprint_);

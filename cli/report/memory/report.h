@@ -196,7 +196,6 @@ struct GraphMemory {
   bool is_steady = false;             // the step is not the first one
   // The state that exists before the step: "adam, gradients kept". Empty for a first step.
   std::string steady;
-  bool has_gradients = false;  // gradients of parameters leave the graph
   bool has_advice = false;     // recompute policies were tried; see DeviceMemory::advice
   bool roles_derived = false;  // the file records no roles of placeholders
   size_t resized = 0;          // number of storages that the graph resizes

@@ -43,37 +43,14 @@ struct Recording final : ReplayListener {
 };
 
 std::string_view action_name(AllocatorAction action) {
-  switch (action) {
-    case AllocatorAction::kAllocate:
-      return "alloc";
-    case AllocatorAction::kFreeRequested:
-      return "free_requested";
-    case AllocatorAction::kFreeCompleted:
-      return "free_completed";
-    case AllocatorAction::kSegmentAllocate:
-      return "segment_alloc";
-    case AllocatorAction::kSegmentFree:
-      return "segment_free";
-    case AllocatorAction::kSegmentMap:
-      return "segment_map";
-    case AllocatorAction::kSegmentUnmap:
-      return "segment_unmap";
-    case AllocatorAction::kOutOfMemory:
-      return "oom";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"alloc",        "free_requested", "free_completed", "segment_alloc",
+                                         "segment_free", "segment_map",    "segment_unmap",  "oom"};
+  return kNames[static_cast<size_t>(action)];
 }
 
 std::string_view state_name(BlockState state) {
-  switch (state) {
-    case BlockState::kAllocated:
-      return "active_allocated";
-    case BlockState::kPendingFree:
-      return "active_pending_free";
-    case BlockState::kFree:
-      return "inactive";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"active_allocated", "active_pending_free", "inactive"};
+  return kNames[static_cast<size_t>(state)];
 }
 
 class Writer {

@@ -2,7 +2,6 @@
 #include "core/text.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <functional>
 #include <utility>
 
@@ -84,11 +83,9 @@ void print_arena(std::ostream& out, const DeviceMemory& device) {
   if (device.arena->bytes == device.arena->lower_bound) {
     out << ", which is optimal\n";
   } else {
-    char percent[32];
-    std::snprintf(percent, sizeof percent, "%.3f %%",
-                  100.0 * static_cast<double>(device.arena->bytes - device.arena->lower_bound) /
-                      static_cast<double>(device.arena->lower_bound));
-    out << ", " << percent << " above a lower bound\n";
+    const double excess = static_cast<double>(device.arena->bytes - device.arena->lower_bound);
+    out << formatted(", %.3f %%", 100.0 * excess / static_cast<double>(device.arena->lower_bound))
+        << " above a lower bound\n";
   }
 }
 
