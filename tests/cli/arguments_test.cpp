@@ -44,10 +44,7 @@ std::vector<Shown> shown_options(const std::string& command) {
 
 void check_refused(const std::vector<std::string>& line, std::string_view code, std::string_view part) {
   const CliResult result = run_fxopt(line);
-  CAPTURE(line, result.err);
-  CHECK(result.exit == 2);
-  CHECK(contains(result.err, "error[" + std::string(code) + "]"));
-  CHECK(contains(result.err, part));
+  check_ended(result, 2, "error[" + std::string(code) + "]", part);
   CHECK(result.out.empty());
 }
 
@@ -120,8 +117,7 @@ TEST_CASE("cli --json before the command: one message, whatever follows") {
   for (const std::vector<std::string>& line :
        std::vector<std::vector<std::string>>{{"--json", "help", "opt"}, {"--json"}}) {
     const CliResult result = run_fxopt(line);
-    CHECK(result.exit == 2);
-    CHECK(contains(result.err, "'--json' is given before the command"));
+    check_ended(result, 2, "'--json' is given before the command");
     CHECK(result.json()["exit"] == 2);
   }
 }
@@ -153,8 +149,7 @@ TEST_CASE("cli: an option that lacks its value is told of before what else is mi
 
 TEST_CASE("cli: hints for slips with commands, pipelines and files") {
   const TempFolder folder;
-  const std::string in = folder / "in.fxg", missing = folder / "out.pb";
-  write_text(in, kTwins);
+  const std::string in = folder.write("in.fxg", kTwins), missing = folder / "out.pb";
   const auto error_of = [](const std::vector<std::string>& line) { return run_fxopt(line).err; };
   CHECK(contains(error_of({"optimize"}), "did you mean 'opt'?"));
   CHECK(contains(error_of({"help", "FX9999"}), "`fxopt help codes` the error codes"));

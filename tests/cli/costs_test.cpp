@@ -30,9 +30,7 @@ struct Folder {
                           R"(", "seconds": 0.25, "types": ")" + std::string(types) + R"("}]}]})");
   }
   nlohmann::json work(const std::vector<std::string>& options) const {
-    std::vector<std::string> args = {"diff", graph, graph, "--json"};
-    args.insert(args.end(), options.begin(), options.end());
-    return run_fxopt(args).json()["result"]["graphs"][0]["after"]["work"];
+    return run_fxopt({"diff", graph, graph, "--json"}, options).json()["result"]["graphs"][0]["after"]["work"];
   }
 };
 
@@ -82,15 +80,12 @@ TEST_CASE("cli costs: opt measures as mem does, by its options") {
   const Folder in;
   const std::string out = in.folder / "out.pb";
   const auto peaks = [&](const std::vector<std::string>& options) {
-    std::vector<std::string> args = {"opt", in.graph, "-o", out, "--passes", "dce", "--json"};
-    args.insert(args.end(), options.begin(), options.end());
-    return run_fxopt(args).json()["result"]["files"][0]["before"]["peaks"];
+    return run_fxopt({"opt", in.graph, "-o", out, "--passes", "dce", "--json"}, options).file()["before"]["peaks"];
   };
   CHECK(peaks({}).size() == 1);
   const nlohmann::json all = peaks({"--device", "h100"});
   REQUIRE(all.size() == 6);
-  const nlohmann::json mem = run_fxopt({"mem", in.graph, "--device", "h100", "--json"})
-                                 .json()["result"]["files"][0]["graphs"][0]["devices"][0];
+  const nlohmann::json mem = run_fxopt({"mem", in.graph, "--device", "h100", "--json"}).graph()["devices"][0];
   for (const nlohmann::json& peak : all) {
     if (peak["model"] == "requested") CHECK(peak["bytes"] == mem["requested"]["peak_bytes"]);
     if (peak["model"] == "reserved") CHECK(peak["bytes"] == mem["allocator"][0]["reserved"]["peak_bytes"]);

@@ -112,7 +112,7 @@ class Batch {
     int status = 0;
     while (::waitpid(child, &status, 0) < 0) {
     }
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(out), read_text(err)};
+    return {args, WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(out), read_text(err)};
   }
 
   std::vector<std::pair<std::string, bool>> files() const {
@@ -128,10 +128,8 @@ class Batch {
 
 TEST_CASE("cli opt: a batch survives a crash, and says it in the envelope") {
   const Batch batch;
-  const CliResult result = batch.run({"opt", "a.fxg", "b.pb", "c.fxg", "-o", "new/", "--json=j.json"}, SIGABRT);
-  CAPTURE(result.err);
-  CHECK(result.exit == 1);
-  CHECK(contains(result.err, "b.pb: error[FX0101]: fxopt crashed on this input: signal 6 (Aborted)"));
+  check_ended(batch.run({"opt", "a.fxg", "b.pb", "c.fxg", "-o", "new/", "--json=j.json"}, SIGABRT), 1,
+              "b.pb: error[FX0101]: fxopt crashed on this input: signal 6 (Aborted)");
   CHECK(batch.files() == batch.one_lost);
   CHECK(read_text(batch.folder / "new/a.fxg") == read_text(batch.folder / "new/c.fxg"));
   CHECK_FALSE(read_text(batch.folder / "new/a.fxg").empty());

@@ -19,9 +19,7 @@ struct DeviceFolder {
   DeviceFolder() { write_text(graph, kProduct); }
 
   CliResult mem(const std::string& device) const { return run_fxopt({"mem", graph, "--device", device, "--json"}); }
-  int64_t peak(const std::string& device) const {
-    return mem(device).json()["result"]["files"][0]["graphs"][0]["devices"][0]["requested"]["peak_bytes"];
-  }
+  int64_t peak(const std::string& device) const { return mem(device).graph()["devices"][0]["requested"]["peak_bytes"]; }
 };
 
 TEST_CASE("cli --device: a word without '/' is a built-in name, and no other") {

@@ -2,6 +2,7 @@
 
 #include "tests/catch.h"
 #include "tests/cli/run.h"
+#include "tests/replaced.h"
 
 namespace fxopt {
 namespace {
@@ -27,6 +28,12 @@ graph @main {kind=forward_loss_backward} {
   return (%loss, %d)
 }
 )";
+
+// The step with a tag on %p.
+const std::string kTagged = [] {
+  std::string text(kStep);
+  return text.insert(text.find("phase=forward, module_path=\"layers.0\"}"), "tag=MUST_RECOMPUTE, ");
+}();
 
 struct Step {
   TempFolder folder;
@@ -76,16 +83,14 @@ TEST_CASE("cli explain: values that nothing recomputes") {
   CHECK(step.explain("g")["storages"][0]["kept_by"] ==
         "%d, because a collective or a keep-alive dependency holds the storage until this node");
   CHECK(step.explain("d")["storages"][0]["kept_by"] == "the caller, to whom the graph returns it");
-  const CliResult slip = run_fxopt({"explain", step.path, "bigg"});
-  CHECK(slip.exit == 2);
-  CHECK(contains(slip.err, "did you mean 'big'?"));
+  check_ended(run_fxopt({"explain", step.path, "bigg"}), 2, "did you mean 'big'?");
 }
 
 TEST_CASE("cli explain --steady: what is kept between steps because of a parameter or a gradient") {
   const Step step;
-  const auto kept = [&step](const std::string& node, std::vector<std::string> more = {}) {
-    more.insert(more.begin(), {"explain", step.path, node, "--json", "--steady"});
-    return run_fxopt(more).json()["result"]["explanation"]["kept_between_steps"];
+  const auto kept = [&step](const std::string& node, const std::vector<std::string>& more = {}) {
+    return run_fxopt({"explain", step.path, node, "--json", "--steady"}, more)
+        .json()["result"]["explanation"]["kept_between_steps"];
   };
   const auto row = [](const char* label, const char* node, const char* kind) {
     return nlohmann::json{
@@ -119,11 +124,9 @@ TEST_CASE("cli explain --steady: what is kept between steps because of a paramet
 // A parameter without a gradient keeps nothing. Two gradients of one parameter are kept as one.
 TEST_CASE("cli explain --steady: parameters without a gradient, and gradients of one parameter") {
   const Step step;
-  std::string text(kStep);
-  text.replace(text.find("role=input"), 10, "role=parameter");
-  text.replace(text.find("output_spec {role=loss}"), 23, "output_spec {role=gradient, of=\"w\"}");
-  text.replace(text.find("(%loss, %d)"), 11, "(%g, %d)");
-  write_text(step.path, text);
+  const std::string parameters = replaced(kStep, "role=input", "role=parameter");
+  const std::string text = replaced(parameters, "output_spec {role=loss}", "output_spec {role=gradient, of=\"w\"}");
+  write_text(step.path, replaced(text, "(%loss, %d)", "(%g, %d)"));
   const auto labels = [&step](const std::string& node) {
     std::string list;
     const nlohmann::json result = run_fxopt({"explain", step.path, node, "--json", "--steady"}).json()["result"];
@@ -155,18 +158,14 @@ TEST_CASE("cli explain: an element is kept by the last getitem of the value it i
 
 TEST_CASE("cli explain: what a tag lets go is tried as saved, and a refusal is told") {
   const Step step;
-  std::string text(kStep);
-  text.insert(text.find("phase=forward, module_path=\"layers.0\"}"), "tag=MUST_RECOMPUTE, ");
-  write_text(step.path, text);
+  write_text(step.path, kTagged);
   const nlohmann::json tagged = step.explain("p");
   CHECK(contains(tagged["decision"].get<std::string>(), "recomputed: MUST_RECOMPUTE"));
   CHECK(tagged["what_if"]["tag"] == "MUST_SAVE");
   CHECK(tagged["what_if"]["before"][0]["ideal"]["bytes"] == 20 * 1048576);
   CHECK(tagged["what_if"]["after"][0]["ideal"]["bytes"] == 24 * 1048576);
 
-  text = kStep;
-  text.replace(text.find("aten.mm.default(%m, %m)"), 23, "aten.rand_like.default(%m)");
-  write_text(step.path, text);
+  write_text(step.path, replaced(kStep, "aten.mm.default(%m, %m)", "aten.rand_like.default(%m)"));
   const nlohmann::json random = step.explain("p");
   CHECK(contains(random["decision"].get<std::string>(), "draws random numbers"));
   CHECK_FALSE(random["what_if"]["refusal"].get<std::string>().empty());
@@ -177,12 +176,10 @@ TEST_CASE("cli diff: peaks, calls, collectives, saved values and storages that c
   REQUIRE(run_fxopt({"opt", step.path, "-o", step.other, "--passes", "canonicalize"}).exit == 0);
   CHECK(run_fxopt({"diff", step.path, step.path, "--json"}).json()["result"]["graphs"][0]["ops"].empty());
 
-  std::string text(kStep);
-  text.replace(text.find("f32[2097152]@cuda:0 = aten.cat.default([%a, %x])"), 48,
-               "f32[3145728]@cuda:0 = aten.cat.default([%a, %x, %q])");
+  std::string text = replaced(kStep, "f32[2097152]@cuda:0 = aten.cat.default([%a, %x])",
+                              "f32[3145728]@cuda:0 = aten.cat.default([%a, %x, %q])");
   text.erase(text.find("  %r:"), text.find("  return") - text.find("  %r:"));
-  text.replace(text.find("(%loss, %d)"), 11, "(%loss, %g)");
-  write_text(step.other, text);
+  write_text(step.other, replaced(text, "(%loss, %d)", "(%loss, %g)"));
   const CliResult result = run_fxopt({"diff", step.path, step.other, "--json"});
   CHECK(result.exit == 0);
   const nlohmann::json diff = result.json()["result"]["graphs"][0];
@@ -203,9 +200,7 @@ TEST_CASE("cli diff: peaks, calls, collectives, saved values and storages that c
 
 TEST_CASE("cli diff: what only one side saves is named by module, operator and type") {
   const Step step;
-  std::string text(kStep);
-  text.insert(text.find("phase=forward, module_path=\"layers.0\"}"), "tag=MUST_RECOMPUTE, ");
-  write_text(step.path, text);
+  write_text(step.path, kTagged);
   REQUIRE(run_fxopt({"opt", step.path, "-o", step.other, "--passes", "remat"}).exit == 0);
   const nlohmann::json diff = run_fxopt({"diff", step.path, step.other, "--json"}).json()["result"]["graphs"][0];
   REQUIRE(diff["saved"].size() == 1);

@@ -69,11 +69,10 @@ void check_with_graphviz(const std::string& text) {
   CHECK(contains(read_text(folder / "out.svg"), "</svg>"));
 }
 
-std::string draw(const std::string& text, std::vector<std::string> more) {
+std::string draw(const std::string& text, const std::vector<std::string>& more) {
   const TempFolder folder;
   write_text(folder / "g.fxg", text);
-  more.insert(more.begin(), {"show", folder / "g.fxg", "--dot"});
-  const CliResult result = run_fxopt(more);
+  const CliResult result = run_fxopt({"show", folder / "g.fxg", "--dot"}, more);
   CAPTURE(result.err);
   CHECK(result.exit == 0);
   return result.out;
@@ -163,18 +162,15 @@ TEST_CASE("cli show --dot: a layer of a real step") {
 
 TEST_CASE("cli show --dot: where it goes") {
   const TempFolder folder;
-  const std::string in = folder / "twins.fxg", out = folder / "twins.dot";
-  write_text(in, kTwins);
+  const std::string in = folder.write("twins.fxg", kTwins), out = folder / "twins.dot";
   const std::string text = run_fxopt({"show", in, "--dot"}).out;
   const CliResult filed = run_fxopt({"show", in, "--dot=" + out, "--json"});
   CHECK(filed.exit == 0);
   CHECK(read_text(out) == text);
-  CHECK(filed.json()["result"]["files"][0]["dot"] == text);
+  CHECK(filed.file()["dot"] == text);
   CHECK(run_fxopt({"show", in, in, "--dot"}).exit == 0);
   CHECK(run_fxopt({"show", in, in, "--dot=" + out}).exit == 2);
-  const CliResult over = run_fxopt({"show", in, "--dot=" + in});
-  CHECK(over.exit == 2);
-  CHECK(contains(over.err, "would overwrite the input"));
+  check_ended(run_fxopt({"show", in, "--dot=" + in}), 2, "would overwrite the input");
   CHECK(read_text(in) == kTwins);
   CHECK(run_fxopt({"show", in, "--dot=" + out, "--json=" + out}).exit == 2);
   CHECK(run_fxopt({"show", in, "--dot=" + (folder / "missing/x.dot")}).exit == 10);

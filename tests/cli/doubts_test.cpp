@@ -5,6 +5,7 @@
 #include "tests/catch.h"
 #include "tests/cli/run.h"
 #include "tests/core/temp_folder.h"
+#include "tests/replaced.h"
 
 namespace fxopt {
 namespace {
@@ -36,16 +37,9 @@ graph @main {kind=forward_loss_backward} {
 }
 )";
 
-std::string replaced(std::string text, std::string_view part, std::string_view by) {
-  const size_t at = text.find(part);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, part.size(), by);
-}
-
 std::string said(const std::string& command, const std::string& text) {
   const TempFolder folder;
-  const std::string file = folder / "graph.fxg";
-  write_text(file, text);
+  const std::string file = folder.write("graph.fxg", text);
   std::vector<std::string> words = {command, file};
   if (command == "opt") words.insert(words.end(), {"-o", folder / "out.fxg", "--passes", "dce"});
   const CliResult result = run_fxopt(words);
@@ -100,9 +94,8 @@ TEST_CASE("cli verify: a forward mark on what depends on a gradient is refused",
   const std::string file = folder / "graph.fxg";
   write_text(file, replaced(kMarkedInForward, "return (%loss, %g)",
                             "%n: f32[64] = aten.neg.default(%g) {phase=forward}\n  return (%loss, %n)"));
-  const CliResult result = run_fxopt({"verify", file});
-  CHECK(result.exit == 4);
-  CHECK(contains(result.err, "error[FX0406]: the node is marked forward, but it depends on a gradient"));
+  check_ended(run_fxopt({"verify", file}), 4,
+              "error[FX0406]: the node is marked forward, but it depends on a gradient");
   write_text(file, kMarkedInForward);
   CHECK(run_fxopt({"verify", file}).exit == 0);
 }

@@ -4,6 +4,7 @@
 #include "cli/files.h"
 #include "tests/catch.h"
 #include "tests/cli/run.h"
+#include "tests/replaced.h"
 
 namespace fxopt {
 namespace {
@@ -64,9 +65,7 @@ TEST_CASE("cli exit code 2: usage") {
   };
   for (const std::vector<std::string>& line : lines) {
     const CliResult result = run_fxopt(line);
-    CAPTURE(line, result.err);
-    CHECK(result.exit == 2);
-    CHECK(contains(result.err, "error[FX02"));
+    check_ended(result, 2, "error[FX02");
     CHECK(result.out.empty());
   }
 }
@@ -79,17 +78,12 @@ TEST_CASE("cli arguments named like a command are arguments") {
 TEST_CASE("cli exit code 3: input rejected") {
   const ExitFiles files;
   for (const char* command : {"opt", "mem", "verify", "show", "convert"}) {
-    const CliResult result = run_fxopt({command, files.no_syntax});
-    CAPTURE(command, result.err);
-    CHECK(result.exit == 3);
-    CHECK(contains(result.err, "no_syntax.fxg:3:"));
+    check_ended(run_fxopt({command, files.no_syntax}), 3, "no_syntax.fxg:3:");
   }
   // A command that computes with a graph takes one that breaks an invariant as bad input, whatever
   // the family of the error code.
   for (const char* command : {"opt", "mem"}) {
-    const CliResult result = run_fxopt({command, files.broken});
-    CHECK(result.exit == 3);
-    CHECK(contains(result.err, "error[FX0402]"));
+    check_ended(run_fxopt({command, files.broken}), 3, "error[FX0402]");
   }
 }
 
@@ -104,17 +98,15 @@ TEST_CASE("cli exit code 4: the verifier's answer, a tag not carried out") {
       "  return (%x,)\n}\n");
   CHECK(run_fxopt({"opt", tagged, "-o", files.out, "--passes", "canonicalize"}).exit == 0);
   std::filesystem::remove(files.out);
-  const CliResult strict = run_fxopt({"opt", tagged, "-o", files.out, "--passes", "canonicalize", "--strict-tags"});
-  CHECK(strict.exit == 4);
-  CHECK(contains(strict.err, "error[FX0410]"));
+  check_ended(run_fxopt({"opt", tagged, "-o", files.out, "--passes", "canonicalize", "--strict-tags"}), 4,
+              "error[FX0410]");
   CHECK_FALSE(std::filesystem::exists(files.out));
 }
 
 TEST_CASE("cli exit code 5: a peak one byte above the budget") {
   const ExitFiles files;
   const CliResult result = run_fxopt({"mem", files.twins, "--budget", "16383B"});
-  CHECK(result.exit == 5);
-  CHECK(contains(result.err, "error[FX0501]"));
+  check_ended(result, 5, "error[FX0501]");
   CHECK(contains(result.out, "ideal peak"));  // the report is still printed
 }
 
@@ -123,26 +115,17 @@ TEST_CASE("cli exit code 8: a budget needs sizes that are unknown") {
   CHECK(run_fxopt({"mem", files.symbolic, "--budget", "1GiB"}).exit == 8);
   CHECK(run_fxopt({"mem", files.symbolic, "--budget", "1GiB", "--symbol", "s0=1024"}).exit == 0);
   CHECK(run_fxopt({"mem", files.symbolic, "--budget", "1KiB", "--symbol", "s0=1024"}).exit == 5);
-  const CliResult without = run_fxopt({"mem", files.symbolic});
-  CHECK(without.exit == 0);
-  CHECK(contains(without.err, "warning[unknown-sizes]"));
+  check_ended(run_fxopt({"mem", files.symbolic}), 0, "warning[unknown-sizes]");
 }
 
 TEST_CASE("cli mem --symbol: a size within the range the file was traced for") {
   const ExitFiles files;
-  const std::string ranged = files.folder / "ranged.fxg";
-  std::string text(kSymbolicGraph);
-  text.replace(text.find("min=2"), 5, "min=2, max=64");
-  write_text(ranged, text);
+  const std::string ranged = files.folder.write("ranged.fxg", replaced(kSymbolicGraph, "min=2", "min=2, max=64"));
   for (const char* value : {"s0=2", "s0=64"}) CHECK(run_fxopt({"mem", ranged, "--symbol", value}).exit == 0);
   for (const char* value : {"s0=1", "s0=65"}) {
-    const CliResult result = run_fxopt({"mem", ranged, "--symbol", value});
-    CHECK(result.exit == 2);
-    CHECK(contains(result.err, "from 2 up to 64"));
+    check_ended(run_fxopt({"mem", ranged, "--symbol", value}), 2, "from 2 up to 64");
   }
-  const CliResult negative = run_fxopt({"mem", files.folder / "missing", "--symbol", "s0=-4"});
-  CHECK(negative.exit == 2);
-  CHECK(contains(negative.err, "is negative"));
+  check_ended(run_fxopt({"mem", files.folder / "missing", "--symbol", "s0=-4"}), 2, "is negative");
   CHECK(run_fxopt({"mem", ranged, "--symbol", "s0=4", "--symbol", "s0=8"}).exit == 2);
 }
 
@@ -177,12 +160,8 @@ TEST_CASE("cli opt --strict-tags: what no pass judges and what an option does no
 
 TEST_CASE("cli mem --must-fit: a graph that no CUDA device runs is no step that fits") {
   const ExitFiles files;
-  const CliResult host = run_fxopt({"mem", files.twins, "--must-fit", "--device-memory", "1GiB"});
-  CHECK(host.exit == 8);
-  CHECK(contains(host.err, "FX0801"));
-  const CliResult told = run_fxopt({"mem", files.twins, "--device-memory", "1GiB"});
-  CHECK(told.exit == 0);
-  CHECK(contains(told.err, "warning[no-gpu-tensors]"));
+  check_ended(run_fxopt({"mem", files.twins, "--must-fit", "--device-memory", "1GiB"}), 8, "FX0801");
+  check_ended(run_fxopt({"mem", files.twins, "--device-memory", "1GiB"}), 0, "warning[no-gpu-tensors]");
   const std::string device = files.folder / "device.fxg";
   std::string text(kTwins);
   for (size_t at = 0; (at = text.find("f32[1024]", at)) != std::string::npos; at += 9) text.insert(at + 9, "@cuda:0");
@@ -208,9 +187,7 @@ TEST_CASE("cli mem: devices beyond those that are measured are counted in a warn
 
 TEST_CASE("cli mem: one device in a call, and a step's state only for a later one") {
   const ExitFiles files;
-  const CliResult two = run_fxopt({"mem", files.twins, "--device", "h100,a100"});
-  CHECK(two.exit == 2);
-  CHECK(contains(two.err, "two devices, 'h100' and 'a100'"));
+  check_ended(run_fxopt({"mem", files.twins, "--device", "h100,a100"}), 2, "two devices, 'h100' and 'a100'");
   CHECK(run_fxopt({"mem", files.twins, "--device", "h100,torch-2.11,h100"}).exit == 0);
   for (const char* option : {"--optimizer=adam", "--gradients=kept", "--optimizer=none"}) {
     CHECK(run_fxopt({"mem", files.twins, option}).exit == 2);
@@ -220,13 +197,10 @@ TEST_CASE("cli mem: one device in a call, and a step's state only for a later on
 
 TEST_CASE("cli mem --symbol: limits within a range are checked for one value, and said to be") {
   const ExitFiles files;
-  const std::string ranged = files.folder / "ranged.fxg";
-  std::string text(kSymbolicGraph);
-  text.replace(text.find("min=2"), 5, "min=2, max=64, hint=8");
-  write_text(ranged, text);
-  const auto warns = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), {"mem", ranged});
-    return contains(run_fxopt(more).err, "warning[limits-within-range]");
+  const std::string ranged =
+      files.folder.write("ranged.fxg", replaced(kSymbolicGraph, "min=2", "min=2, max=64, hint=8"));
+  const auto warns = [&](const std::vector<std::string>& more) {
+    return contains(run_fxopt({"mem", ranged}, more).err, "warning[limits-within-range]");
   };
   CHECK(warns({"--symbol", "s0=2..64", "--budget", "1KiB"}));
   CHECK_FALSE(warns({"--symbol", "s0=2..64"}));
@@ -236,16 +210,13 @@ TEST_CASE("cli mem --symbol: limits within a range are checked for one value, an
 
 TEST_CASE("cli mem --symbol: ends, ranges and patterns") {
   const ExitFiles files;
-  const std::string ranged = files.folder / "ranged.fxg";
-  std::string text(kSymbolicGraph);
-  text.replace(text.find("min=2"), 5, "min=2, max=64");
-  write_text(ranged, text);
+  const std::string ranged = files.folder.write("ranged.fxg", replaced(kSymbolicGraph, "min=2", "min=2, max=64"));
   const auto peak = [](const std::string& file, const std::string& symbol) {
     const CliResult result = run_fxopt({"mem", file, "--json", "--symbol", symbol});
     INFO(symbol);
     INFO(result.out);
     REQUIRE(result.exit == 0);
-    return result.json()["result"]["files"][0]["graphs"][0];
+    return result.graph();
   };
   const nlohmann::json at_max = peak(ranged, "s0=max");
   CHECK(at_max["peak_bytes"] == peak(ranged, "s0=64")["peak_bytes"]);
@@ -261,9 +232,7 @@ TEST_CASE("cli mem --symbol: ends, ranges and patterns") {
                    std::to_string(peak(ranged, "s0=4")["peak_bytes"].get<int64_t>()) + "B"})
             .exit == 0);
   // The file gives no largest value of s0.
-  const CliResult endless = run_fxopt({"mem", files.symbolic, "--symbol", "s0=max"});
-  CHECK(endless.exit == 2);
-  CHECK(contains(endless.err, "no largest value"));
+  check_ended(run_fxopt({"mem", files.symbolic, "--symbol", "s0=max"}), 2, "no largest value");
   for (const char* wrong : {"s0=", "s0=..", "s0=a..4", "s0=8..4", "s0=1..4", "s0=4..65", "s0=1.."}) {
     INFO(wrong);
     CHECK(run_fxopt({"mem", ranged, "--symbol", wrong}).exit == 2);
@@ -286,8 +255,7 @@ TEST_CASE("cli verify --max-errors: the verdict does not depend on it, and a cut
     CHECK(contains(cut.err, "warning[errors-cut]"));
   }
   const CliResult whole = run_fxopt({"verify", broken, "--max-errors", "2"});
-  CHECK(whole.exit == 4);
-  CHECK(contains(whole.err, "%a, args[0]"));
+  check_ended(whole, 4, "%a, args[0]");
   CHECK_FALSE(contains(whole.err, "warning[errors-cut]"));
 }
 
@@ -296,9 +264,7 @@ TEST_CASE("cli exit code 10: files that cannot be read or written") {
   for (const char* command : {"opt", "mem", "verify", "show", "convert"}) {
     CHECK(run_fxopt({command, files.folder / "missing.pb"}).exit == 10);
   }
-  const CliResult into_file = run_fxopt({"opt", files.twins, "-o", files.twins + "/out.fxg"});
-  CHECK(into_file.exit == 10);
-  CHECK(contains(into_file.err, "error[FX1003]"));
+  check_ended(run_fxopt({"opt", files.twins, "-o", files.twins + "/out.fxg"}), 10, "error[FX1003]");
   CHECK(run_fxopt({"convert", files.twins, "-o", files.folder / "no/such/folder.fxg"}).exit == 10);
   CHECK(run_fxopt({"mem", files.twins, "--json=" + (files.folder / "no/such.json")}).exit == 10);
   CHECK(run_fxopt({"opt", files.twins, "-o", files.out, "--report=" + (files.folder / "no/report.txt")}).exit == 10);
@@ -309,9 +275,8 @@ TEST_CASE("cli with several inputs: each is worked on, the first error decides")
   const std::string good = files.folder / "good.fxg";
   write_text(good, kTwins);
   const std::string to = files.folder / "out/";
-  const CliResult result = run_fxopt({"opt", files.broken, files.twins, files.folder / "missing.fxg", good, "-o", to});
-  CHECK(result.exit == 3);
-  CHECK(contains(result.err, "missing.fxg"));
+  check_ended(run_fxopt({"opt", files.broken, files.twins, files.folder / "missing.fxg", good, "-o", to}), 3,
+              "missing.fxg");
   CHECK(std::filesystem::exists(to + "twins.fxg"));
   CHECK(std::filesystem::exists(to + "good.fxg"));
   CHECK_FALSE(std::filesystem::exists(to + "broken.fxg"));

@@ -10,8 +10,7 @@ namespace {
 
 TEST_CASE("cli convert: every form and back gives the same text") {
   const TempFolder folder;
-  const std::string text = folder / "a.fxg";
-  write_text(text, kTwins);
+  const std::string text = folder.write("a.fxg", kTwins);
   for (const char* name : {"b.pb", "b.json", "b.fxg", "b.pb.zst", "b.fxg.zst", "b.json.zst"}) {
     CHECK(run_fxopt({"convert", text, "-o", folder / name}).exit == 0);
     CHECK(run_fxopt({"convert", folder / name}).out == kTwins);

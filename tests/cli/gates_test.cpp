@@ -9,6 +9,7 @@
 
 #include "tests/catch.h"
 #include "tests/cli/run.h"
+#include "tests/replaced.h"
 
 namespace fxopt {
 namespace {
@@ -26,13 +27,11 @@ struct Steps {
 
   Steps() { write(step("1000000")); }
   void write(const std::string& text) const { write_text(path, text); }
-  CliResult mem(std::vector<std::string> more) const {
-    more.insert(more.begin(), {"mem", path});
-    return run_fxopt(more);
+  CliResult mem(const std::vector<std::string>& more, const std::vector<std::string>& rest = {}) const {
+    return run_fxopt({"mem", path}, more, rest);
   }
-  void bless(std::vector<std::string> more = {}) const {
-    more.insert(more.end(), {"--baseline", base, "--update-baseline"});
-    REQUIRE(mem(more).exit == 0);
+  void bless(const std::vector<std::string>& more = {}) const {
+    REQUIRE(mem(more, {"--baseline", base, "--update-baseline"}).exit == 0);
   }
 };
 
@@ -59,9 +58,7 @@ TEST_CASE("cli mem: a list of limits or devices with nothing in it limits nothin
   const auto check = [&](const std::string& option, const std::string& one, const std::string& other) {
     for (const std::string& list : {std::string(","), "," + one, one + ",", one + ",," + other, one + ", ," + other}) {
       CAPTURE(option, list);
-      const CliResult result = steps.mem({"--baseline", steps.base, option, list});
-      CHECK(result.exit == 2);
-      CHECK(contains(result.err, "a limit in the list is empty"));
+      check_ended(steps.mem({"--baseline", steps.base, option, list}), 2, "a limit in the list is empty");
     }
     CHECK(steps.mem({"--baseline", steps.base, "--markdown", steps.folder / "m.md", option, one + "," + other}).exit ==
           0);
@@ -132,7 +129,7 @@ TEST_CASE("cli mem: a parameter has its name, and belongs to the module that it 
   steps.write(
       "graph @main {\n  %p: f32[8] = placeholder() {input={role=parameter, fqn=\"layers.0.wq.weight\"}}\n"
       "  %a: f32[8] = aten.neg.default(%p)\n  return %a\n}\n");
-  const nlohmann::json device = steps.mem({"--json"}).json()["result"]["files"][0]["graphs"][0]["devices"][0];
+  const nlohmann::json device = steps.mem({"--json"}).graph()["devices"][0];
   CHECK(device["top"][0]["fqn"] == "layers.0.wq.weight");
   CHECK(device["top"][0]["module_path"] == "layers.0.wq");
   CHECK(device["top"][1]["fqn"] == "");
@@ -155,9 +152,8 @@ TEST_CASE("cli mem --budget: what is refused") {
 
 TEST_CASE("cli mem --budget: a device too small for the step breaks each limit of the allocator's") {
   const Steps steps;
-  const CliResult result = steps.mem({"--budget", "reserved=70GiB", "--device-memory", "1GiB"});
-  CHECK(result.exit == 5);
-  CHECK(contains(result.err, "cuda:0 does not fit in 1.00 GiB: %mid requests "));
+  check_ended(steps.mem({"--budget", "reserved=70GiB", "--device-memory", "1GiB"}), 5,
+              "cuda:0 does not fit in 1.00 GiB: %mid requests ");
   CHECK(steps.mem({"--budget", "ideal=70GiB", "--device-memory", "1GiB"}).exit == 0);
 }
 
@@ -166,12 +162,9 @@ TEST_CASE("cli mem --max-growth: what has grown is named, to the byte of the lim
   steps.bless();
   CHECK(steps.mem({"--baseline", steps.base, "--max-growth", "0%"}).exit == 0);
   steps.write(step("1000001"));
-  const CliResult grown = steps.mem({"--baseline", steps.base, "--max-growth", "0%"});
-  CHECK(grown.exit == 5);
-  CHECK(contains(grown.err, "the ideal peak on cuda:0 went from"));
-  CHECK(contains(grown.err,
-                 "%mid (u8[1000001], temporary, layers.0.mlp): 976.56 KiB (1000000 B) -> 976.56 KiB "
-                 "(1000001 B)"));
+  check_ended(steps.mem({"--baseline", steps.base, "--max-growth", "0%"}), 5, "the ideal peak on cuda:0 went from",
+              "%mid (u8[1000001], temporary, layers.0.mlp): 976.56 KiB (1000000 B) -> 976.56 KiB "
+              "(1000001 B)");
   CHECK(steps.mem({"--baseline", steps.base, "--max-growth", "0.001%"}).exit == 0);
   // Both sizes are rounded to one block size.
   CHECK(steps.mem({"--baseline", steps.base, "--max-growth", "allocated=0%"}).exit == 0);
@@ -183,9 +176,8 @@ TEST_CASE("cli mem --max-growth: a storage under a new name is found by its plac
   const Steps steps;
   steps.bless();
   steps.write(step("3000000", "cuda:0", "renamed"));
-  const CliResult grown = steps.mem({"--baseline", steps.base, "--max-growth", "0.1%"});
-  CHECK(grown.exit == 5);
-  CHECK(contains(grown.err, "%renamed (u8[3000000], temporary, layers.0.mlp): 976.56 KiB (1000000 B) -> 2.86 MiB"));
+  check_ended(steps.mem({"--baseline", steps.base, "--max-growth", "0.1%"}), 5,
+              "%renamed (u8[3000000], temporary, layers.0.mlp): 976.56 KiB (1000000 B) -> 2.86 MiB");
   steps.write(step("1000000", "cuda:0", "renamed"));
   CHECK(steps.mem({"--baseline", steps.base, "--max-growth", "0%"}).exit == 0);
 }
@@ -196,8 +188,7 @@ TEST_CASE("cli mem --max-ratio: on the peaks it names") {
   steps.write(step("500000000"));  // 1.46 times
   CHECK(steps.mem({"--baseline", steps.base, "--max-ratio", "active=1.5,reserved=1.5"}).exit == 0);
   const CliResult result = steps.mem({"--baseline", steps.base, "--max-ratio", "active=1.5,reserved=1.46"});
-  CHECK(result.exit == 5);
-  CHECK(contains(result.err, "the reserved peak"));
+  check_ended(result, 5, "the reserved peak");
   CHECK_FALSE(contains(result.err, "the active peak"));
   CHECK(steps.mem({"--baseline", steps.base, "--max-ratio", "1.5"}).exit == 2);
 }
@@ -217,9 +208,8 @@ TEST_CASE("cli mem --baseline: the same bytes each time, nothing of where it sto
 TEST_CASE("cli mem --baseline: what cannot be compared is refused") {
   const Steps steps;
   steps.bless();
-  const auto refused = [&](std::vector<std::string> more) {
-    more.insert(more.end(), {"--baseline", steps.base, "--max-growth", "1%"});
-    const CliResult result = steps.mem(more);
+  const auto refused = [&](const std::vector<std::string>& more) {
+    const CliResult result = steps.mem(more, {"--baseline", steps.base, "--max-growth", "1%"});
     CHECK(result.exit == 3);
     return result.err;
   };
@@ -248,11 +238,8 @@ TEST_CASE("cli mem --baseline: a report that does not say how collectives hold")
   write_text(steps.base, base.dump());
   const std::vector<std::string> gate = {"--baseline", steps.base, "--max-growth", "1%"};
   CHECK(steps.mem(gate).exit == 0);
-  std::vector<std::string> recorded = gate;
-  recorded.insert(recorded.end(), {"--comm-lifetime", "record_stream"});
-  const CliResult result = steps.mem(recorded);
-  CHECK(result.exit == 3);
-  CHECK(contains(result.err, R"(comm_lifetime was "wait" and is now "record_stream")"));
+  check_ended(steps.mem(gate, {"--comm-lifetime", "record_stream"}), 3,
+              R"(comm_lifetime was "wait" and is now "record_stream")");
   base["options"].erase("steady");
   write_text(steps.base, base.dump());
   CHECK(contains(steps.mem(gate).err, "steady was null and is now false"));
@@ -271,19 +258,12 @@ constexpr std::string_view kChain =
 }
 )";
 
-std::string all_replaced(std::string_view text, std::string_view from, std::string_view to) {
-  std::string result(text);
-  const size_t at = result.find(from);
-  REQUIRE(at != std::string::npos);
-  return result.replace(at, from.size(), to);
-}
-
 TEST_CASE("cli mem --max-growth: where the peak moves, what grew there is named and both places are") {
   const Steps steps;
   steps.write(std::string(kChain));
   steps.bless();  // 1 MiB + 5120 B at %b
   const auto grown = [&](std::string_view from, std::string_view to, int expected) {
-    steps.write(all_replaced(kChain, from, to));
+    steps.write(replaced(kChain, from, to));
     const CliResult result = steps.mem({"--baseline", steps.base, "--max-growth", "0%"});
     CHECK(result.exit == expected);
     return result.err;
@@ -302,7 +282,7 @@ TEST_CASE("cli mem --max-growth: a storage that is read later is named with both
   const Steps steps;
   steps.write(std::string(kChain));
   steps.bless();
-  steps.write(all_replaced(kChain, "aten.new_empty.default(%c, [8])", "aten.add.Tensor(%c, %a)"));
+  steps.write(replaced(kChain, "aten.new_empty.default(%c, [8])", "aten.add.Tensor(%c, %a)"));
   const CliResult result = steps.mem({"--baseline", steps.base, "--max-growth", "0%"});
   CHECK(result.exit == 5);  // %a, %b and %c are live together
   CHECK(contains(result.err,
@@ -314,14 +294,13 @@ TEST_CASE("cli mem --max-growth: nodes numbered anew are found by what they are"
   const Steps steps;
   steps.write(std::string(kChain));
   steps.bless();
-  std::string shifted = all_replaced(kChain, "%a: u8[4096]", "%a: u8[4104]");
+  std::string shifted = replaced(kChain, "%a: u8[4096]", "%a: u8[4104]");
   for (const auto& [from, to] : {std::pair("%c", "%d9"), {"%b", "%c"}, {"%a", "%b"}}) {
     for (size_t at = shifted.find(from); at != std::string::npos; at = shifted.find(from)) shifted.replace(at, 2, to);
   }
   steps.write(shifted);
   const CliResult result = steps.mem({"--baseline", steps.base, "--max-growth", "0%"});
-  CHECK(result.exit == 5);
-  CHECK(contains(result.err, "grew at the peak: %b (u8[4104], temporary, layers.0): 4.00 KiB (4096 B) -> 4.01 KiB "));
+  check_ended(result, 5, "grew at the peak: %b (u8[4104], temporary, layers.0): 4.00 KiB (4096 B) -> 4.01 KiB ");
   CHECK(contains(result.err, "(4104 B)\n"));  // names no other storage and no other place
 }
 
@@ -341,9 +320,7 @@ TEST_CASE("cli mem --baseline: several files, several graphs, two devices, each 
   CHECK(check().exit == 0);
   write_text(two, pair_of("301", "400"));
   const CliResult cuda = check();
-  CHECK(cuda.exit == 5);
-  CHECK(contains(cuda.err, "two.fxg: error[FX"));
-  CHECK(contains(cuda.err, "on cuda:0 went from 364 B to 365 B"));
+  check_ended(cuda, 5, "two.fxg: error[FX", "on cuda:0 went from 364 B to 365 B");
   CHECK_FALSE(contains(cuda.err, "on cpu went"));
   CHECK_FALSE(contains(cuda.err, "one.fxg"));
   write_text(two, pair_of("300", "401"));
@@ -353,9 +330,8 @@ TEST_CASE("cli mem --baseline: several files, several graphs, two devices, each 
   CHECK(contains(cpu.err, "graph: @main"));
   CHECK(contains(cpu.err, "graph: @other"));
   std::filesystem::rename(one, folder / "three.fxg");
-  const CliResult unknown = run_fxopt({"mem", folder / "three.fxg", "--baseline", base, "--max-growth", "0%"});
-  CHECK(unknown.exit == 3);
-  CHECK(contains(unknown.err, "does not have this graph"));
+  check_ended(run_fxopt({"mem", folder / "three.fxg", "--baseline", base, "--max-growth", "0%"}), 3,
+              "does not have this graph");
 }
 
 TEST_CASE("cli mem: a limit on sizes that are not known is no answer, unless it is broken all the same") {
@@ -366,9 +342,8 @@ TEST_CASE("cli mem: a limit on sizes that are not known is no answer, unless it 
   CHECK(steps.mem({"--budget", "127B", "--symbol", "s0=16"}).exit == 5);
   CHECK(steps.mem({"--budget", "128B", "--symbol", "s0=16"}).exit == 0);
   CHECK(steps.mem({"--baseline", steps.base, "--update-baseline"}).exit == 0);
-  const CliResult result = steps.mem({"--baseline", steps.base, "--max-growth", "1%"});
-  CHECK(result.exit == 8);
-  CHECK(contains(result.err, "the limit cannot be checked, because the size of 2 storages is unknown"));
+  check_ended(steps.mem({"--baseline", steps.base, "--max-growth", "1%"}), 8,
+              "the limit cannot be checked, because the size of 2 storages is unknown");
 }
 
 TEST_CASE("cli mem --json: the envelope of a broken limit holds the error beside the report") {
@@ -392,11 +367,7 @@ TEST_CASE("cli mem --json: the same bytes 20 times, with every option") {
   const std::vector<std::string> options = {
       path,         "--device", "h100",   "--steady",         "--alloc-conf", "max_split_size_mb:128", "--top", "40",
       "--baseline", base,       "--json", "--input-lifetime", "boxed"};
-  const auto mem = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), "mem");
-    more.insert(more.end(), options.begin(), options.end());
-    return run_fxopt(more);
-  };
+  const auto mem = [&](const std::vector<std::string>& more) { return run_fxopt({"mem"}, more, options); };
   const CliResult blessed = mem({"--update-baseline"});
   INFO(blessed.err);
   REQUIRE(blessed.exit == 0);
@@ -416,9 +387,7 @@ TEST_CASE("cli mem --max-growth: a run that newly runs out of memory breaks each
   const auto with = [&](const std::string& limit) {
     return steps.mem({"--device-memory", "1100MiB", "--baseline", steps.base, "--max-growth", limit});
   };
-  const CliResult result = with("reserved=100%");
-  CHECK(result.exit == 5);
-  CHECK(contains(result.err, "cuda:0 does not fit in 1.07 GiB: %mid requests "));
+  check_ended(with("reserved=100%"), 5, "cuda:0 does not fit in 1.07 GiB: %mid requests ");
   CHECK(with("ideal=100%").exit == 0);
   // Now memory runs out for the baseline.
   steps.bless(small);
@@ -465,10 +434,7 @@ TEST_CASE("cli mem --device-memory: sizes that no device has are refused") {
   CHECK(exit_with("1048575") == 2);
   CHECK(exit_with("1048575B") == 0);
   CHECK(exit_with("80 B") == 0);
-  const CliResult result = steps.mem({"--device-memory", "80"});
-  CHECK(result.exit == 2);
-  CHECK(contains(result.err, "FX0204"));
-  CHECK(contains(result.err, "80 GiB"));
+  check_ended(steps.mem({"--device-memory", "80"}), 2, "FX0204", "80 GiB");
 }
 
 TEST_CASE("cli mem --device: a profile whose device has more memory than there are addresses sets no limit") {
@@ -490,10 +456,8 @@ TEST_CASE("cli mem --baseline: files of one name are told by their folders, as f
     write_text(paths.back(), step(folder[0] == 'A' ? "1000000" : "2000000"));
   }
   const auto mem = [&](std::vector<std::string> inputs, const std::vector<std::string>& more) {
-    inputs.insert(inputs.begin(), "mem");
     inputs.insert(inputs.end(), {"--baseline", steps.base});
-    inputs.insert(inputs.end(), more.begin(), more.end());
-    return run_fxopt(inputs);
+    return run_fxopt({"mem"}, inputs, more);
   };
   const auto names = [&] {
     std::vector<std::string> list;
@@ -533,17 +497,14 @@ TEST_CASE("cli mem --baseline: a baseline that knows files by their names alone 
   CHECK(run_fxopt({"mem", one, two, "--baseline", steps.base, "--max-growth", "0%"}).exit == 0);
   CHECK(run_fxopt({"mem", twin, two, "--baseline", steps.base, "--max-growth", "0%"}).exit == 0);
   // Two files match the name, so neither is compared with it.
-  const CliResult both = run_fxopt({"mem", one, twin, two, "--baseline", steps.base, "--max-growth", "0%"});
-  CHECK(both.exit == 3);
-  CHECK(contains(both.err, "does not have this graph"));
+  check_ended(run_fxopt({"mem", one, twin, two, "--baseline", steps.base, "--max-growth", "0%"}), 3,
+              "does not have this graph");
 }
 
 TEST_CASE("cli mem --update-baseline: what was made with other options is not kept, and the user is told") {
   const Steps steps;
   steps.bless();
-  const CliResult result = steps.mem({"--steady", "--baseline", steps.base, "--update-baseline"});
-  CHECK(result.exit == 0);
-  CHECK(contains(result.err, "warning[baseline-replaced]"));
+  check_ended(steps.mem({"--steady", "--baseline", steps.base, "--update-baseline"}), 0, "warning[baseline-replaced]");
   CHECK_FALSE(
       contains(steps.mem({"--steady", "--baseline", steps.base, "--update-baseline"}).err, "baseline-replaced"));
 }
@@ -553,8 +514,7 @@ TEST_CASE("cli mem --max-growth: growth as fields, with the storages that grew")
   steps.bless();
   steps.write(step("1100000"));
   const nlohmann::json growth =
-      steps.mem({"--baseline", steps.base, "--max-growth", "requested=50%,ideal=0%", "--json"})
-          .json()["result"]["files"][0]["graphs"][0]["growth"];
+      steps.mem({"--baseline", steps.base, "--max-growth", "requested=50%,ideal=0%", "--json"}).graph()["growth"];
   REQUIRE(growth.size() == 2);
   CHECK(growth[0]["metric"] == "requested");
   CHECK(growth[0]["holds"] == true);
@@ -596,7 +556,7 @@ TEST_CASE("cli mem: the verdict first, and what makes it fit") {
   const Steps steps;
   steps.write(kSaves);
   const auto device = [&](const std::string& bytes) {
-    return steps.mem({"--device-memory", bytes, "--json"}).json()["result"]["files"][0]["graphs"][0]["devices"][0];
+    return steps.mem({"--device-memory", bytes, "--json"}).graph()["devices"][0];
   };
   const nlohmann::json roomy = device("1GiB");
   CHECK(roomy["fit"]["fits"] == true);
@@ -618,8 +578,7 @@ TEST_CASE("cli mem: the verdict first, and what makes it fit") {
   // The pipeline reaches the peak that the advice predicts.
   const std::string after = steps.folder / "after.fxg";
   REQUIRE(run_fxopt({"opt", steps.path, "-o", after, "--passes", advice["pipeline"]}).exit == 0);
-  const nlohmann::json then =
-      run_fxopt({"mem", after, "--json"}).json()["result"]["files"][0]["graphs"][0]["devices"][0];
+  const nlohmann::json then = run_fxopt({"mem", after, "--json"}).graph()["devices"][0];
   CHECK(then["allocator"][0]["reserved"]["peak_bytes"] == advice["after_bytes"]);
   const CliResult gate = steps.mem({"--device-memory", std::to_string(reserved - 1) + "B", "--must-fit"});
   CHECK(gate.exit == 5);
@@ -637,8 +596,7 @@ TEST_CASE("cli mem --budget: what keeps it") {
   const Steps steps;
   steps.write(kSaves);
   const auto advice = [&](int64_t budget) {
-    return steps.mem({"--budget", std::to_string(budget) + "B", "--json"})
-        .json()["result"]["files"][0]["graphs"][0]["devices"][0]["advice"];
+    return steps.mem({"--budget", std::to_string(budget) + "B", "--json"}).graph()["devices"][0]["advice"];
   };
   const nlohmann::json first = advice(1);
   CHECK(first["holds"] == false);

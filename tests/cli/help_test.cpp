@@ -86,9 +86,8 @@ TEST_CASE("cli suggests nothing far-fetched") {
 }
 
 // The completions of a command line, each followed by a space.
-std::string offered(std::vector<std::string> words) {
-  words.insert(words.begin(), "__complete");
-  const CliResult result = run_fxopt(words);
+std::string offered(const std::vector<std::string>& words) {
+  const CliResult result = run_fxopt({"__complete"}, words);
   CHECK(result.exit == 0);
   std::string found;
   for (size_t begin = 0; begin < result.out.size();) {

@@ -70,8 +70,7 @@ TEST_CASE("cli json: success and failure of every command") {
 
 TEST_CASE("cli json: to a file, beside the product") {
   const TempFolder folder;
-  const std::string good = folder / "good.fxg";
-  write_text(good, kTwins);
+  const std::string good = folder.write("good.fxg", kTwins);
   const CliResult result = run_fxopt({"opt", good, "--passes", "cse", "--json=" + (folder / "r.json")});
   CHECK(result.exit == 0);
   CHECK(contains(result.out, "graph @twins"));
@@ -80,8 +79,7 @@ TEST_CASE("cli json: to a file, beside the product") {
 
 TEST_CASE("cli json: where an error points") {
   const TempFolder folder;
-  const std::string bad = folder / "bad.fxg";
-  write_text(bad, kNoSyntax);
+  const std::string bad = folder.write("bad.fxg", kNoSyntax);
   const nlohmann::json syntax = run_fxopt({"verify", bad, "--json"}).json()["errors"][0];
   CHECK(syntax["code"] == "FX0306");
   CHECK(syntax["where"]["file"] == bad);
@@ -97,8 +95,7 @@ TEST_CASE("cli json: where an error points") {
 
 TEST_CASE("cli json: every command lists every input, failed or not") {
   const TempFolder folder;
-  const std::string good = folder / "good.fxg", missing = folder / "missing.fxg";
-  write_text(good, kTwins);
+  const std::string good = folder.write("good.fxg", kTwins), missing = folder / "missing.fxg";
   for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
            {"opt", "-o", folder / "to/"}, {"mem"}, {"verify"}, {"show"}, {"convert", "-o", folder / "to/"}}) {
     std::vector<std::string> line = {command.front(), missing, good, "--json"};
@@ -116,10 +113,9 @@ TEST_CASE("cli json: every command lists every input, failed or not") {
 
 TEST_CASE("cli json: opt says what each pass did, and seconds only with --timing") {
   const TempFolder folder;
-  const std::string good = folder / "good.fxg";
-  write_text(good, kTwins);
+  const std::string good = folder.write("good.fxg", kTwins);
   const std::vector<std::string> args = {"opt", good, "-o", folder / "o.fxg", "--passes", "cse,dce", "--json"};
-  const nlohmann::json file = run_fxopt(args).json()["result"]["files"][0];
+  const nlohmann::json file = run_fxopt(args).file();
   CHECK(file["before"]["nodes"] == 5);
   CHECK(file["after"]["nodes"] == 4);
   CHECK(file["before"]["peaks"][0]["bytes"] == 16384);
@@ -132,7 +128,7 @@ TEST_CASE("cli json: opt says what each pass did, and seconds only with --timing
   CHECK_FALSE(file.contains("seconds"));
   std::vector<std::string> timed = args;
   timed.push_back("--timing");
-  const nlohmann::json with_times = run_fxopt(timed).json()["result"]["files"][0];
+  const nlohmann::json with_times = run_fxopt(timed).file();
   CHECK(with_times["passes"][0]["seconds"].is_number());
   CHECK(with_times["passes"][0]["check_seconds"].is_number());
   CHECK(with_times["seconds"]["load"].is_number());

@@ -35,11 +35,7 @@ graph @main {
 erased {graph="main", uid=9, name="m", target="aten.sin.default", verdict={verdict=dropped, pass="mine"}, pass="mine", is_mark=true}
 )";
 
-nlohmann::json tags_of(std::vector<std::string> files) {
-  files.insert(files.begin(), "tags");
-  files.push_back("--json");
-  return run_fxopt(files).json()["result"]["files"][0];
-}
+nlohmann::json tags_of(const std::vector<std::string>& files) { return run_fxopt({"tags"}, files, {"--json"}).file(); }
 
 TEST_CASE("cli tags: a mark is listed, and counted apart from tags", "[cli]") {
   const TempFolder folder;

@@ -54,10 +54,7 @@ struct Forms {
   std::string markdown = folder / "out.md", html = folder / "out.html", trace = folder / "out.json";
 
   explicit Forms(const std::string& text = step_file("1000000")) { write_text(path, text); }
-  CliResult mem(std::vector<std::string> more) const {
-    more.insert(more.begin(), {"mem", path});
-    return run_fxopt(more);
-  }
+  CliResult mem(const std::vector<std::string>& more) const { return run_fxopt({"mem", path}, more); }
 };
 
 // The counters called `name` that were written last at `time` or before.
@@ -124,7 +121,7 @@ TEST_CASE("cli mem --html: the data are those of the JSON, and the curves peak w
   const CliResult result = run_fxopt({"mem", kLlama, "--device", "h100", "--html", forms.html, "--json"});
   REQUIRE(result.exit == 0);
   const Json data = data_of(read_text(forms.html)), &report = data["reports"][0], &memory = report["memory"];
-  Json graph = result.json()["result"]["files"][0]["graphs"][0];
+  Json graph = result.graph();
   CHECK(graph["growth"].empty());  // the page has no comparison with a baseline
   graph.erase("growth");
   CHECK(memory == graph);
@@ -212,7 +209,7 @@ TEST_CASE("cli mem --trace: the counters at the peak are the report's", "[cli]")
   const CliResult result = run_fxopt({"mem", kLlama, "--device", "h100", "--trace", forms.trace, "--json"});
   REQUIRE(result.exit == 0);
   const Json trace = Json::parse(read_text(forms.trace));
-  const Json device = result.json()["result"]["files"][0]["graphs"][0]["devices"][0];
+  const Json device = result.graph()["devices"][0];
   const int64_t place = device["position"];
   const Json metrics = counters_at(trace, "cuda:0 memory", place);
   CHECK(metrics["requested"] == device["peak_bytes"]);
@@ -267,9 +264,7 @@ TEST_CASE("cli mem: no form is written over what is read, or over another one", 
   REQUIRE(forms.mem({"--baseline", base, "--update-baseline"}).exit == 0);
   const std::string baseline = read_text(base);
   for (const std::string flag : {"--markdown", "--html", "--trace"}) {
-    const CliResult over = forms.mem({flag, forms.path});
-    CHECK(over.exit == 2);
-    CHECK(contains(over.err, "would overwrite the input"));
+    check_ended(forms.mem({flag, forms.path}), 2, "would overwrite the input");
     CHECK(forms.mem({flag, base, "--baseline", base, "--max-growth", "1%"}).exit == 2);
     CHECK(forms.mem({flag, base, "--baseline", base, "--update-baseline"}).exit == 2);
     CHECK(contains(forms.mem({flag, "-"}).err, "cannot go to standard output"));
@@ -292,11 +287,9 @@ TEST_CASE("cli mem: forms say first what was not measured, and no old one stays"
   const std::string missing = forms.folder / "nope.pb", bad = forms.folder / "bad.fxg";
   write_text(bad, std::string(kNoSyntax));
   const std::vector<std::string> products = {"--markdown", forms.markdown, "--html", forms.html};
-  const auto with = [&](std::vector<std::string> args) {
+  const auto with = [&](const std::vector<std::string>& args) {
     for (const std::string& path : {forms.markdown, forms.html}) write_text(path, "stale");
-    args.insert(args.begin(), "mem");
-    args.insert(args.end(), products.begin(), products.end());
-    return run_fxopt(args).exit;
+    return run_fxopt({"mem"}, args, products).exit;
   };
   CHECK(with({forms.path, missing, bad, "--budget", "1GiB"}) == 10);
   const std::string text = read_text(forms.markdown);

@@ -12,16 +12,12 @@ const std::string kData = FXOPT_SOURCE_DIR "/testdata/";
 
 CliResult opt(const std::string& in, const std::string& out, const std::string& passes,
               const std::vector<std::string>& more) {
-  std::vector<std::string> args = {"opt", in, "-o", out, "--passes", passes};
-  args.insert(args.end(), more.begin(), more.end());
-  return run_fxopt(args);
+  return run_fxopt({"opt", in, "-o", out, "--passes", passes}, more);
 }
 
 // The ideal peak of `fxopt mem`.
 int64_t peak_of(const std::vector<std::string>& args) {
-  std::vector<std::string> words = {"mem", "--json"};
-  words.insert(words.end(), args.begin(), args.end());
-  return run_fxopt(words).json()["result"]["files"][0]["graphs"][0]["peak_bytes"];
+  return run_fxopt({"mem", "--json"}, args).graph()["peak_bytes"];
 }
 
 TEST_CASE("opt: a budget is on the result, and a broken one leaves no file", "[cli]") {
@@ -34,8 +30,7 @@ TEST_CASE("opt: a budget is on the result, and a broken one leaves no file", "[c
   CHECK(opt(in, out, passes, {"--budget", std::to_string(peak) + "B"}).exit == 0);
   CHECK(std::filesystem::remove(out));
   const CliResult over = opt(in, out, passes, {"--budget", std::to_string(peak - 1) + "B", "--report"});
-  CHECK(over.exit == 5);
-  CHECK(contains(over.err, "error[FX0501]"));
+  check_ended(over, 5, "error[FX0501]");
   CHECK(contains(over.err, "ideal peak"));  // the report is printed all the same
   CHECK(contains(over.err, "policies were not tried here"));
   CHECK(contains(run_fxopt({"mem", in, "--budget", "1B"}).err, "sac{policy="));
@@ -49,9 +44,8 @@ TEST_CASE("opt: the limit of a partitioned graph is on its step", "[cli]") {
   const int64_t peak = peak_of({"--step", out});
   CHECK(opt(in, out, "partition", {"--budget", std::to_string(peak) + "B"}).exit == 0);
   CHECK(opt(in, out, "partition", {"--budget", std::to_string(peak - 1) + "B"}).exit == 5);
-  const CliResult differs = run_fxopt({"verify", out, "--against", in});
-  CHECK(differs.exit == 4);
-  CHECK(contains(differs.err, "graphs are matched by name; --step compares each side as one step"));
+  check_ended(run_fxopt({"verify", out, "--against", in}), 4,
+              "graphs are matched by name; --step compares each side as one step");
   CHECK(run_fxopt({"verify", out, "--against", in, "--step"}).exit == 0);
   const CliResult step = run_fxopt({"mem", "--step", out, "--budget", "1B"});
   CHECK(contains(step.err, "policies are not tried on a step; try the passes"));
@@ -60,15 +54,12 @@ TEST_CASE("opt: the limit of a partitioned graph is on its step", "[cli]") {
 TEST_CASE("opt: a baseline is written, compared with, and never written over", "[cli]") {
   const TempFolder folder;
   const std::string in = kData + "gpt2_flb_twin.pb.zst", out = folder / "out.pb", base = folder / "base.json";
-  const CliResult missing = opt(in, out, "dce", {"--baseline", base, "--max-growth", "0%"});
-  CHECK(missing.exit == 10);
-  CHECK(contains(missing.err, "write the baseline first: make the same call with --update-baseline"));
+  check_ended(opt(in, out, "dce", {"--baseline", base, "--max-growth", "0%"}), 10,
+              "write the baseline first: make the same call with --update-baseline");
   CHECK(opt(in, out, "sac{policy=full},remat,dce", {"--baseline", base, "--update-baseline"}).exit == 0);
   CHECK(run_fxopt({"mem", out, "--baseline", base, "--max-growth", "0%"}).exit == 0);
   CHECK(opt(in, out, "sac{policy=full},remat,dce", {"--baseline", base, "--max-growth", "0%"}).exit == 0);
-  const CliResult grown = opt(in, out, "dce", {"--baseline", base, "--max-growth", "1%"});
-  CHECK(grown.exit == 5);
-  CHECK(contains(grown.err, "since the baseline, on "));
+  check_ended(opt(in, out, "dce", {"--baseline", base, "--max-growth", "1%"}), 5, "since the baseline, on ");
   CHECK(opt(in, base, "dce", {"--baseline", base, "--max-growth", "1%"}).exit == 2);
   CHECK(opt(in, out, "dce", {"--baseline", out, "--update-baseline"}).exit == 2);
 }
@@ -76,9 +67,8 @@ TEST_CASE("opt: a baseline is written, compared with, and never written over", "
 TEST_CASE("sizes need a unit, shares may be per cent, and devices may be in capitals", "[cli]") {
   const TempFolder folder;
   const std::string in = kData + "gpt2_flb_twin.pb.zst", out = folder / "out.pb", base = folder / "base.json";
-  const CliResult bare = run_fxopt({"mem", in, "--budget", "10", "GiB"});
-  CHECK(bare.exit == 2);
-  CHECK(contains(bare.err, "add a unit, and quote a size that has a space: '10 GiB' or 10B"));
+  check_ended(run_fxopt({"mem", in, "--budget", "10", "GiB"}), 2,
+              "add a unit, and quote a size that has a space: '10 GiB' or 10B");
   CHECK(run_fxopt({"mem", in, "--budget", "10 GiB"}).exit == 0);
   CHECK(opt(in, out, "bucket{all-gather=200}", {}).exit == 2);
   CHECK(opt(in, out, "bucket{max-growth=5%}", {}).exit == 0);

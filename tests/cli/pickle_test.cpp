@@ -68,11 +68,8 @@ TEST_CASE("pickle: a list is written in batches of a thousand") {
 
 TEST_CASE("cli mem --snapshot: what is refused") {
   const TempFolder folder;
-  const std::string path = folder / "twins.fxg", out = folder / "out.pickle";
-  write_text(path, kTwins);
-  const CliResult no_gpu = run_fxopt({"mem", path, "--snapshot", out});
-  CHECK(no_gpu.exit == 8);
-  CHECK(contains(no_gpu.err, "no tensor is on a CUDA device"));
+  const std::string path = folder.write("twins.fxg", kTwins), out = folder / "out.pickle";
+  check_ended(run_fxopt({"mem", path, "--snapshot", out}), 8, "no tensor is on a CUDA device");
   CHECK(read_text(out).empty());
   CHECK(run_fxopt({"mem", path, "--snapshot", path}).exit == 2);
   CHECK(run_fxopt({"mem", path, path, "--snapshot", out}).exit == 2);

@@ -96,19 +96,15 @@ TEST_CASE("cli: a graph may go back to its own input, and to nobody else's") {
   std::filesystem::create_directory(files / "sub");
   write_text(files / "sub/a.fxg", kTwins);
   std::filesystem::create_symlink("other.fxg", files / "a.fxg");
-  const CliResult crossed = run_fxopt({"convert", files / "sub/a.fxg", files.other, "-o", files / ""});
-  CHECK(crossed.exit == 2);
-  CHECK(contains(crossed.err, "would overwrite the input"));
+  check_ended(run_fxopt({"convert", files / "sub/a.fxg", files.other, "-o", files / ""}), 2,
+              "would overwrite the input");
 }
 
 TEST_CASE("cli: the form of the output is known before anything is read") {
   const ProductFolder files;
   const std::string missing = files / "missing.pb";
   for (const char* name : {"x", "x.yaml", "x.zst"}) {
-    const CliResult result = run_fxopt({"opt", missing, "-o", files / name});
-    CAPTURE(result.err);
-    CHECK(result.exit == 2);
-    CHECK(contains(result.err, (files / name) + ": error[FX0207]"));
+    check_ended(run_fxopt({"opt", missing, "-o", files / name}), 2, (files / name) + ": error[FX0207]");
   }
   write_text(files / "odd.bin", kTwins);
   CHECK(run_fxopt({"convert", files / "odd.bin", "-o", files / "to/"}).exit == 2);
@@ -127,12 +123,8 @@ TEST_CASE("cli: /dev/null takes any number of graphs, and reports as well") {
 TEST_CASE("cli: a file behind --report or --json is perhaps no input") {
   const ProductFolder files;
   const std::string report = files / "r.txt";
-  const CliResult several = run_fxopt({"opt", files.in, "-o", files.out, "--report", report});
-  CHECK(several.exit == 2);
-  CHECK(contains(several.err, "write --report=" + report));
-  const CliResult missing = run_fxopt({"mem", files.in, "--json", report});
-  CHECK(missing.exit == 10);
-  CHECK(contains(missing.err, "write --json=" + report));
+  check_ended(run_fxopt({"opt", files.in, "-o", files.out, "--report", report}), 2, "write --report=" + report);
+  check_ended(run_fxopt({"mem", files.in, "--json", report}), 10, "write --json=" + report);
   write_text(report, "no graph");
   CHECK(contains(run_fxopt({"mem", files.in, "--json", report}).err, "write --json=" + report));
   const CliResult plain = run_fxopt({"mem", files / "missing", "--json"});
@@ -149,9 +141,7 @@ TEST_CASE("cli: a report of nothing is not written") {
 
 TEST_CASE("cli: a file where a folder should be") {
   const ProductFolder files;
-  const CliResult result = run_fxopt({"convert", files.in, "-o", files.other + "/"});
-  CHECK(result.exit == 10);
-  CHECK(contains(result.err, "hint: a file has this name"));
+  check_ended(run_fxopt({"convert", files.in, "-o", files.other + "/"}), 10, "hint: a file has this name");
 }
 
 TEST_CASE("cli colours are for terminals that show them") {

@@ -2,6 +2,7 @@
 
 #include "tests/catch.h"
 #include "tests/cli/run.h"
+#include "tests/replaced.h"
 
 namespace fxopt {
 namespace {
@@ -14,7 +15,7 @@ struct TwinsFile {
 
 TEST_CASE("cli mem: the peak, its node, its classes and modules") {
   const TwinsFile file;
-  const nlohmann::json graph = run_fxopt({"mem", file.path, "--json"}).json()["result"]["files"][0]["graphs"][0];
+  const nlohmann::json graph = run_fxopt({"mem", file.path, "--json"}).graph();
   CHECK(graph["graph"] == "twins");
   CHECK(graph["peak_bytes"] == 16384);
   CHECK(graph["unknown_storages"] == 0);
@@ -46,8 +47,7 @@ TEST_CASE("cli mem: the peak, its node, its classes and modules") {
 
 TEST_CASE("cli mem --input-lifetime boxed: an input ends at its last use") {
   const TwinsFile file;
-  const nlohmann::json graph =
-      run_fxopt({"mem", file.path, "--input-lifetime", "boxed", "--json"}).json()["result"]["files"][0]["graphs"][0];
+  const nlohmann::json graph = run_fxopt({"mem", file.path, "--input-lifetime", "boxed", "--json"}).graph();
   CHECK(graph["peak_bytes"] == 12288);
 }
 
@@ -66,12 +66,9 @@ graph @main {
 
 TEST_CASE("cli mem --comm-lifetime: what collectives hold is allocated, or only active") {
   const TempFolder folder;
-  const std::string path = folder / "gathered.fxg";
-  write_text(path, kGathered);
+  const std::string path = folder.write("gathered.fxg", kGathered);
   const auto report = [&path](const std::vector<std::string>& more) {
-    std::vector<std::string> line = {"mem", path, "--json"};
-    line.insert(line.end(), more.begin(), more.end());
-    return run_fxopt(line).json()["result"];
+    return run_fxopt({"mem", path, "--json"}, more).json()["result"];
   };
   const nlohmann::json wait = report({}), recorded = report({"--comm-lifetime", "record_stream"});
   CHECK(report({"--comm-lifetime", "wait"}) == wait);
@@ -86,9 +83,8 @@ TEST_CASE("cli mem --comm-lifetime: what collectives hold is allocated, or only 
   CHECK(recorded["files"][0]["graphs"][0] == expected);
   CHECK(contains(run_fxopt({"mem", path, "--comm-lifetime", "record_stream"}).out, "allocated    80.00 MiB"));
 
-  const CliResult slip = run_fxopt({"mem", path, "--comm-lifetime", "stream"});
-  CHECK(slip.exit == 2);
-  CHECK(contains(slip.err, "--comm-lifetime takes wait or record_stream, not 'stream'"));
+  check_ended(run_fxopt({"mem", path, "--comm-lifetime", "stream"}), 2,
+              "--comm-lifetime takes wait or record_stream, not 'stream'");
 }
 
 TEST_CASE("cli opt --report: to standard error, the graph alone on standard output") {
@@ -111,10 +107,7 @@ TEST_CASE("cli opt --report: to standard error, the graph alone on standard outp
 TEST_CASE("cli opt: print-after, print-after-change, stop-after") {
   const TwinsFile file;
   const std::vector<std::string> base = {"opt", file.path, "-o", file.folder / "out.pb", "--passes", "cse,dce"};
-  const auto with = [&base](std::vector<std::string> more) {
-    more.insert(more.begin(), base.begin(), base.end());
-    return run_fxopt(more).err;
-  };
+  const auto with = [&base](const std::vector<std::string>& more) { return run_fxopt(base, more).err; };
   const std::string after_dce = with({"--print-after", "dce"});
   CHECK(contains(after_dce, "# after pass 2: dce"));
   CHECK_FALSE(contains(after_dce, "# after pass 1"));
@@ -129,13 +122,9 @@ TEST_CASE("cli opt: print-after, print-after-change, stop-after") {
 TEST_CASE("cli opt --print-after: what would print nothing is refused, a step is found as the pipeline writes it") {
   const TwinsFile file;
   const std::vector<std::string> base = {"opt", file.path, "-o", file.folder / "out.pb", "--passes"};
-  const auto with = [&base](std::vector<std::string> more) {
-    more.insert(more.begin(), base.begin(), base.end());
-    return run_fxopt(more);
-  };
-  const CliResult early = with({"cse,dce", "--print-after", "dce", "--stop-after", "1"});
-  CHECK(early.exit == 2);
-  CHECK(contains(early.err, "--stop-after 1 ends the pipeline before this pass"));
+  const auto with = [&base](const std::vector<std::string>& more) { return run_fxopt(base, more); };
+  check_ended(with({"cse,dce", "--print-after", "dce", "--stop-after", "1"}), 2,
+              "--stop-after 1 ends the pipeline before this pass");
   CHECK(contains(with({"cse,dce", "--print-after", "dce", "--stop-after", "2"}).err, "# after pass 2: dce"));
   const CliResult step = with({"remat,remat{compat=torch}", "--print-after", "remat{ compat = torch }"});
   CHECK(contains(step.err, "# after pass 2: remat{compat=torch}"));
@@ -149,10 +138,9 @@ TEST_CASE("cli with several inputs says which file a line is about") {
   write_text(other, kTwins);
   for (const std::vector<std::string>& more :
        std::vector<std::vector<std::string>>{{"--print-after", "cse"}, {"--print-after-change"}, {"--timing"}}) {
-    std::vector<std::string> line = {"opt", file.path, other, "-o", file.folder / "to/", "--passes", "cse"};
-    line.insert(line.end(), more.begin(), more.end());
-    CAPTURE(line);
-    CHECK(contains(run_fxopt(line).err, title));
+    CAPTURE(more);
+    CHECK(
+        contains(run_fxopt({"opt", file.path, other, "-o", file.folder / "to/", "--passes", "cse"}, more).err, title));
   }
   CHECK(contains(run_fxopt({"mem", file.path, other}).out, title));
   CHECK(contains(run_fxopt({"show", file.path, other, "--summary"}).out, title));
@@ -183,8 +171,7 @@ TEST_CASE("cli show: the whole, a node with its neighbours, a filter, a summary"
   // --module matches whole components of a path.
   CHECK(run_fxopt({"show", file.path, "--module", "layer"}).out.empty());
 
-  const nlohmann::json summary =
-      run_fxopt({"show", file.path, "--summary", "--json"}).json()["result"]["files"][0]["graphs"][0];
+  const nlohmann::json summary = run_fxopt({"show", file.path, "--summary", "--json"}).graph();
   CHECK(summary["nodes"] == 5);
   CHECK(summary["calls"]["aten.neg.default"] == 2);
   CHECK(summary["inputs"]["input"] == 1);
@@ -195,8 +182,7 @@ TEST_CASE("cli show: the whole, a node with its neighbours, a filter, a summary"
 TEST_CASE("cli show: filters that match nothing say so") {
   const TwinsFile file;
   const CliResult module = run_fxopt({"show", file.path, "--module", "layer", "--json"});
-  CHECK(module.exit == 0);
-  CHECK(contains(module.err, "warning[no-match]: no node at or below module 'layer'; did you mean 'layers'?"));
+  check_ended(module, 0, "warning[no-match]: no node at or below module 'layer'; did you mean 'layers'?");
   CHECK(module.json()["warnings"][0]["code"] == "no-match");
   CHECK(contains(run_fxopt({"show", file.path, "--phase", "backward"}).err, "no node of phase backward"));
   CHECK(run_fxopt({"show", file.path, "--module", "layers.0"}).err.empty());
@@ -206,10 +192,9 @@ TEST_CASE("cli show --phase: as mem names it, stored or not") {
   const TwinsFile file;
   CHECK(contains(run_fxopt({"show", file.path, "--phase", "forward"}).out, "%c: "));
   CHECK(contains(run_fxopt({"show", file.path, "--phase", "unspecified"}).out, "%c: "));
-  const nlohmann::json node =
-      run_fxopt({"show", file.path, "--node", "c", "--json"}).json()["result"]["files"][0]["nodes"][0];
+  const nlohmann::json node = run_fxopt({"show", file.path, "--node", "c", "--json"}).file()["nodes"][0];
   CHECK(node["phase"] == "forward");
-  const nlohmann::json top = run_fxopt({"mem", file.path, "--json"}).json()["result"]["files"][0]["graphs"][0];
+  const nlohmann::json top = run_fxopt({"mem", file.path, "--json"}).graph();
   CHECK(top["devices"][0]["top"][3]["phase"] == node["phase"]);
   write_text(file.path, kOutOfOrder);
   // A broken graph is shown as stored.
@@ -219,9 +204,7 @@ TEST_CASE("cli show --phase: as mem names it, stored or not") {
 TEST_CASE("cli: names of graphs with and without '@', lines of several graphs with theirs") {
   const TwinsFile file;
   const std::string two = file.folder / "two.fxg";
-  std::string second(kTwins.substr(6));
-  second.replace(second.find("@twins"), 6, "@again");
-  write_text(two, std::string(kTwins) + second);
+  write_text(two, std::string(kTwins) + replaced(kTwins.substr(6), "@twins", "@again"));
   for (const char* command : {"mem", "show"}) {
     const CliResult sigil = run_fxopt({command, two, "--graph", "@again"});
     CHECK(sigil.exit == 0);
@@ -238,8 +221,7 @@ TEST_CASE("cli: names of graphs with and without '@', lines of several graphs wi
 
 TEST_CASE("cli counts one thing in the singular") {
   const TempFolder folder;
-  const std::string path = folder / "one.fxg";
-  write_text(path, "fxg 0\ngraph @g {\n  return ()\n}\n");
+  const std::string path = folder.write("one.fxg", "fxg 0\ngraph @g {\n  return ()\n}\n");
   CHECK(contains(run_fxopt({"verify", path}).out, "1 graph, 1 node\n"));
   CHECK(contains(run_fxopt({"show", path, "--summary"}).out, "1 node, 0 edges"));
 }
@@ -252,8 +234,7 @@ TEST_CASE("cli show --summary: collectives by group, opaque targets") {
              "  %r: f32[4] = _c10d_functional.all_reduce.default(%x, \"sum\", \"dp\")\n"
              "  %w: f32[4] = _c10d_functional.wait_tensor.default(%r)\n"
              "  %o: f32[4] = mylib.mystery.default(%w)\n  return (%o,)\n}\n");
-  const nlohmann::json summary =
-      run_fxopt({"show", path, "--summary", "--json"}).json()["result"]["files"][0]["graphs"][0];
+  const nlohmann::json summary = run_fxopt({"show", path, "--summary", "--json"}).graph();
   CHECK(summary["collectives"] == nlohmann::json{{"dp", 1}});
   CHECK(summary["opaque"] == nlohmann::json{{"mylib.mystery.default", 1}});
 }
@@ -302,7 +283,7 @@ graph @main.subgraph_ag {kind=subgraph, owner="main"} {
   const CliResult result =
       run_fxopt({"opt", path, "-o", again, "--passes", "cse", "--raise-control-deps", "--report", "--json"});
   CHECK(contains(result.err, "control_deps  1 lowered to control dependencies, 0 not lowered"));
-  CHECK(result.json()["result"]["files"][0]["control_deps"]["lowered"] == 1);
+  CHECK(result.file()["control_deps"]["lowered"] == 1);
   CHECK(contains(read_text(again), "higher_order.control_deps((%a,), %subgraph_ag, %x)"));
 
   CHECK(run_fxopt({"convert", path, "-o", again}).exit == 0);
@@ -315,8 +296,7 @@ graph @main.subgraph_ag {kind=subgraph, owner="main"} {
 
   // The gathered buffer counts as communication, and its input is held until the wait. The report
   // would show neither if the gather stayed hidden in a body.
-  const nlohmann::json device =
-      run_fxopt({"mem", path, "--json"}).json()["result"]["files"][0]["graphs"][0]["devices"][0];
+  const nlohmann::json device = run_fxopt({"mem", path, "--json"}).graph()["devices"][0];
   CHECK(device["by_class"][1]["name"] == "communication");
   CHECK(device["by_class"][1]["bytes"] == 2048);
 }
@@ -350,7 +330,7 @@ graph @main {kind=inference} {
     const std::string passes = std::string("bucket{max-growth=-1,form=") + form.name + "}";
     REQUIRE(run_fxopt({"opt", path, "-o", bucketed, "--passes", passes}).exit == 0);
     const CliResult result = run_fxopt({"mem", bucketed, "--json"});
-    const nlohmann::json device = result.json()["result"]["files"][0]["graphs"][0]["devices"][0];
+    const nlohmann::json device = result.graph()["devices"][0];
     REQUIRE(device["buckets"].size() == 1);
     const nlohmann::json bucket = device["buckets"][0];
     CHECK(bucket["node"] == form.start);

@@ -34,19 +34,15 @@ class InFolder {
 
 // cse, then `second` in place of dce.
 Pipeline cse_then(PassRun<Graph> second) {
-  Result<Pipeline> pipeline = parse_pipeline("cse,dce");
-  REQUIRE(pipeline.ok());
-  pipeline->steps[1].bound.run = std::move(second);
-  return std::move(*pipeline);
+  Pipeline pipeline = parse_pipeline("cse,dce").value();
+  pipeline.steps[1].bound.run = std::move(second);
+  return pipeline;
 }
 
 Error run_and_fail(const Pipeline& pipeline, Reproducer reproducer = Reproducer::kWritten) {
-  const Result<std::unique_ptr<Module>> module = parse_text(kTwins, "twins.fxg");
-  REQUIRE(module.ok());
-  PassContext context(**module);
-  const Result<RunReport> report = run_with_reproducer(**module, pipeline, {}, context, kTwins, reproducer);
-  REQUIRE_FALSE(report.ok());
-  return report.error();
+  const std::unique_ptr<Module> module = parse_text(kTwins, "twins.fxg").value();
+  PassContext context(*module);
+  return run_with_reproducer(*module, pipeline, {}, context, kTwins, reproducer).error();
 }
 
 // The only file in `folder`.
@@ -57,12 +53,9 @@ std::string only_file(const TempFolder& folder) {
 
 // kTwins after cse.
 std::string merged_text() {
-  const Result<std::unique_ptr<Module>> module = parse_text(kTwins, "twins.fxg");
-  REQUIRE(module.ok());
-  const Result<Pipeline> pipeline = parse_pipeline("cse");
-  REQUIRE(pipeline.ok());
-  REQUIRE(run_pipeline(**module, *pipeline).ok());
-  return print_text(**module);
+  const std::unique_ptr<Module> module = parse_text(kTwins, "twins.fxg").value();
+  REQUIRE(run_pipeline(*module, parse_pipeline("cse").value()).ok());
+  return print_text(*module);
 }
 
 TEST_CASE("cli reproducer of a pass that fails a check") {

@@ -5,29 +5,35 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/app.h"
+#include "tests/catch.h"
 #include "tests/core/temp_folder.h"
 
 namespace fxopt {
 
 struct CliResult {
+  std::vector<std::string> args;
   int exit = -1;
   std::string out;
   std::string err;
 
   nlohmann::json json() const { return nlohmann::json::parse(out); }
+  // The report of the first file, and of its first graph, where --json is given.
+  nlohmann::json file() const { return json()["result"]["files"][0]; }
+  nlohmann::json graph() const { return file()["graphs"][0]; }
 };
 
-// Runs one command line in this process.
-inline CliResult run_fxopt(const std::vector<std::string>& args) {
+// Runs one command line in this process: the arguments `args`, `more` and `rest`.
+inline CliResult run_fxopt(std::vector<std::string> args, const std::vector<std::string>& more = {},
+                           const std::vector<std::string>& rest = {}) {
+  args.insert(args.end(), more.begin(), more.end());
+  args.insert(args.end(), rest.begin(), rest.end());
   std::ostringstream out, err;
-  CliResult result;
-  result.exit = run_cli(args, {out, err});
-  result.out = out.str();
-  result.err = err.str();
-  return result;
+  const int exit = run_cli(args, {out, err});
+  return {std::move(args), exit, out.str(), err.str()};
 }
 
 inline std::string read_text(const std::string& path) {
@@ -40,6 +46,17 @@ inline void write_text(const std::string& path, std::string_view text) {
 }
 
 inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// Checks that a command ended with this exit code, and that its standard error contains each text.
+template <class... Texts>
+void check_ended(const CliResult& result, int exit, const Texts&... texts) {
+  CAPTURE(result.args, result.err);
+  CHECK(result.exit == exit);
+  for (const std::string_view text : {std::string_view(texts)...}) {
+    CAPTURE(text);
+    CHECK(contains(result.err, text));
+  }
+}
 
 // A graph with two equal nodes of 4 KiB each. One node is redundant.
 inline constexpr std::string_view kTwins =

@@ -22,10 +22,7 @@ struct ChainFile {
   std::string path = folder / "chain.fxg";
   ChainFile() { write_text(path, kChain); }
 
-  CliResult show(std::vector<std::string> more) const {
-    more.insert(more.begin(), {"show", path});
-    return run_fxopt(more);
-  }
+  CliResult show(const std::vector<std::string>& more) const { return run_fxopt({"show", path}, more); }
   // The names at the beginning of the lines.
   std::string names(const std::vector<std::string>& more) const {
     std::string names;
@@ -57,7 +54,7 @@ TEST_CASE("cli show: several selections together select what all of them do") {
   CHECK(contains(node, "  inputs\n    %a: "));  // selections do not filter neighbours
   CHECK(contains(node, "  users\n    %c: "));
   const nlohmann::json list =
-      file.show({"--node", "b", "--depth", "1", "--phase", "forward", "--json"}).json()["result"]["files"][0]["nodes"];
+      file.show({"--node", "b", "--depth", "1", "--phase", "forward", "--json"}).file()["nodes"];
   CHECK(list.size() == 2);
 }
 
@@ -70,8 +67,7 @@ TEST_CASE("cli show: a selection that is empty says what it was, a name that is 
   CHECK(contains(file.show({"--node", "b", "--depth", "1", "--module", "m.pp", "--summary"}).err,
                  "no node within 1 edge of %b at or below module 'm.pp'; did you mean 'm.p'?"));
   const CliResult missing = file.show({"--node", "bb", "--node", "a", "--depth", "0"});
-  CHECK(missing.exit == 2);
-  CHECK(contains(missing.err, "there is no node 'bb'"));
+  check_ended(missing, 2, "there is no node 'bb'");
   CHECK(missing.out.starts_with("%a: "));  // the node that exists is shown
   CHECK(contains(file.show({"--graph", "mian"}).err, "did you mean 'main'?"));
   CHECK(contains(file.show({"--phase", "backwards"}).err, "did you mean 'backward'?"));
@@ -90,8 +86,7 @@ TEST_CASE("cli show: options that need another one") {
 
 TEST_CASE("cli show --dependences: what nodes must follow, and how far they may move") {
   const TempFolder folder;
-  const std::string path = folder / "writes.fxg";
-  write_text(path, R"(graph @main {
+  const std::string path = folder.write("writes.fxg", R"(graph @main {
   %x: f32[4] = placeholder()
   %y: f32[4] = placeholder()
   %v: f32[4] = aten.alias.default(%x)
@@ -121,8 +116,7 @@ return (%r,)
 )");
   const CliResult one = run_fxopt({"show", path, "--dependences", "--node", "%w"});
   CHECK(one.out.starts_with("%w: "));
-  const nlohmann::json row =
-      run_fxopt({"show", path, "--dependences", "--json"}).json()["result"]["files"][0]["nodes"][4];
+  const nlohmann::json row = run_fxopt({"show", path, "--dependences", "--json"}).file()["nodes"][4];
   CHECK(row["name"] == "r");
   CHECK(row["follows"][1]["node"] == "w");
   CHECK(row["follows"][1]["why"] == "storage");

@@ -45,7 +45,7 @@ TEST_CASE("cli step: one file with both graphs is the same step") {
   CHECK(contains(written.err, "ideal peak, cpu, @step"));
   CHECK(contains(run_fxopt({"convert", whole, "-o", "-"}).out,
                  "invocation {graph=\"backward\", bindings=[{invocation=0, output="));
-  CHECK(peak_of(run_fxopt({"mem", "--step", whole, "--json"}).json()["result"]["files"][0]["graphs"][0]) == 92592);
+  CHECK(peak_of(run_fxopt({"mem", "--step", whole, "--json"}).graph()) == 92592);
   const CliResult apart = run_fxopt({"mem", whole, "--json=" + (folder / "apart.json")});
   CHECK(contains(apart.out, "@backward, cpu"));
   CHECK(contains(apart.err, "2 runs of its graphs form one step; --step measures these runs together"));
@@ -94,9 +94,8 @@ TEST_CASE("cli step: a joint graph is cut into two files, which are the step tha
   CHECK(run_fxopt({"verify", forward, backward}).exit == 0);
 
   // Refused: an output would overwrite the input, or no -o names the two files.
-  const CliResult over = run_fxopt({"opt", forward, "-o", folder / "step.pb", "--passes", "cse", "--split"});
-  CHECK(over.exit == 2);
-  CHECK(contains(over.err, "would overwrite the input"));
+  check_ended(run_fxopt({"opt", forward, "-o", folder / "step.pb", "--passes", "cse", "--split"}), 2,
+              "would overwrite the input");
   CHECK(run_fxopt({"opt", joint, "--passes", "partition", "--split"}).exit == 2);
 }
 
@@ -109,7 +108,7 @@ TEST_CASE("cli step: the report of a cut joint graph compares it with the step")
   report.emplace_back("--report");
   json.emplace_back("--json");
   CHECK(contains(run_fxopt(report).err, "ideal peak, cpu, @step"));
-  const nlohmann::json file = run_fxopt(json).json()["result"]["files"][0];
+  const nlohmann::json file = run_fxopt(json).file();
   const auto peak_of_step = [&file](const char* side) {
     for (const nlohmann::json& peak : file[side]["peaks"]) {
       if (peak["graph"] == "step") return peak["bytes"].get<int64_t>();
@@ -117,7 +116,7 @@ TEST_CASE("cli step: the report of a cut joint graph compares it with the step")
     return int64_t{-1};
   };
   const auto measured = [](const std::vector<std::string>& line) {
-    return run_fxopt(line).json()["result"]["files"][0]["graphs"][0]["peak_bytes"].get<int64_t>();
+    return run_fxopt(line).graph()["peak_bytes"].get<int64_t>();
   };
   CHECK(peak_of_step("before") == measured({"mem", in, "--json"}));
   CHECK(peak_of_step("after") == measured({"mem", "--step", out, "--json"}));
@@ -142,15 +141,12 @@ TEST_CASE("verify --against: the only graphs of two files are compared under any
   write_text(swapped,
              "fxg 0\ngraph @h {\n  %y: f32[4] = placeholder()\n  %x: f32[4] = placeholder()\n"
              "  %a: f32[4] = aten.sub.Tensor(%x, %y)\n  return (%a,)\n}\n");
-  const CliResult result = run_fxopt({"verify", swapped, "--against", two});
-  CHECK(result.exit == 4);
-  CHECK(contains(result.err, "graph: @h"));
+  check_ended(run_fxopt({"verify", swapped, "--against", two}), 4, "graph: @h");
 }
 
 TEST_CASE("cli step: a graph in a file of its own defines its symbols") {
   const TempFolder folder;
-  const std::string path = folder / "joint.fxg";
-  write_text(path, R"(fxg 0
+  const std::string path = folder.write("joint.fxg", R"(fxg 0
 symbol {name="s0", kind=backed, min=2, hint=4, graph="main", node="n"}
 graph @main {kind=joint, num_forward_outputs=1} {
   %n: sym_int(s0) = placeholder() {input={role=symbol}}
@@ -169,16 +165,10 @@ graph @main {kind=joint, num_forward_outputs=1} {
 }
 
 TEST_CASE("cli step: what makes no step, and what is no step to compare") {
-  const CliResult lonely = run_fxopt({"mem", "--step", kBackwardFile, kBackwardFile});
-  CHECK(lonely.exit == 3);
-  CHECK(contains(lonely.err, "FX0316"));
-  CHECK(contains(lonely.err, "no forward graph runs earlier"));
+  check_ended(run_fxopt({"mem", "--step", kBackwardFile, kBackwardFile}), 3, "FX0316", "no forward graph runs earlier");
   const TempFolder folder;
-  const std::string other = folder / "other.fxg";
-  write_text(other, kTwins);
-  const CliResult strange = run_fxopt({"mem", "--step", other, kBackwardFile});
-  CHECK(strange.exit == 3);
-  CHECK(contains(strange.err, "FX0316"));
+  const std::string other = folder.write("other.fxg", kTwins);
+  check_ended(run_fxopt({"mem", "--step", other, kBackwardFile}), 3, "FX0316");
   CHECK(run_fxopt({"verify", "--step", other, kBackwardFile}).exit == 3);
   CHECK(run_fxopt({"diff", "--step", other, other, other}).exit == 2);
   CHECK(run_fxopt({"diff", other, other, other, other}).exit == 2);

@@ -5,6 +5,7 @@
 #include "tests/catch.h"
 #include "tests/cli/run.h"
 #include "tests/core/temp_folder.h"
+#include "tests/replaced.h"
 
 namespace fxopt {
 namespace {
@@ -37,10 +38,7 @@ struct Graphs {
   }
 };
 
-nlohmann::json tags_of(const std::string& path) {
-  const CliResult result = run_fxopt({"tags", path, "--json"});
-  return nlohmann::json::parse(result.out)["result"]["files"][0];
-}
+nlohmann::json tags_of(const std::string& path) { return run_fxopt({"tags", path, "--json"}).file(); }
 
 TEST_CASE("cli tags: a tag that nobody carried out is ignored, alike layers share a row") {
   const Graphs graphs;
@@ -70,9 +68,7 @@ TEST_CASE("cli tags: what remat carried out is honoured") {
 
 TEST_CASE("cli tags: --strict-tags refuses what is ignored, not what is honoured") {
   const Graphs graphs;
-  const CliResult before = run_fxopt({"tags", graphs.tagged, "--strict-tags"});
-  CHECK(before.exit == 4);
-  CHECK(contains(before.err, "error[FX0410]"));
+  check_ended(run_fxopt({"tags", graphs.tagged, "--strict-tags"}), 4, "error[FX0410]");
   REQUIRE(run_fxopt({"opt", graphs.tagged, "-o", graphs.out, "--passes", "remat"}).exit == 0);
   CHECK(run_fxopt({"tags", graphs.out, "--strict-tags"}).exit == 0);
 }
@@ -120,8 +116,7 @@ TEST_CASE("cli tags: what remat would refuse conflicts, as remat says") {
 TEST_CASE("cli tags: tags for recompute in a graph without backward are a warning, and an error when strict") {
   const Graphs graphs;
   const CliResult loose = run_fxopt({"tags", graphs.forward_only});
-  CHECK(loose.exit == 0);
-  CHECK(contains(loose.err, "warning[no-backward]"));
+  check_ended(loose, 0, "warning[no-backward]");
   CHECK(contains(loose.out, "no node of this step is backward"));
   CHECK(run_fxopt({"tags", graphs.forward_only, "--strict-tags"}).exit == 4);
   CHECK_FALSE(contains(run_fxopt({"tags", graphs.tagged}).err, "no-backward"));
@@ -136,9 +131,7 @@ TEST_CASE("cli opt: tags that no pass of the pipeline carries out are said so") 
 
 TEST_CASE("cli tags: a copy under PyTorch's name counts as carried out") {
   const Graphs graphs;
-  std::string text = two_layers();
-  const std::string reads = "aten.cos.default(%m0)";
-  text.replace(text.find(reads), reads.size(), "aten.cos.default(%m0_recomputed)");
+  std::string text = replaced(two_layers(), "aten.cos.default(%m0)", "aten.cos.default(%m0_recomputed)");
   text.insert(text.find("  %b0"), "  %m0_recomputed: f32[4] = aten.sin.default(%x) {phase=backward}\n");
   write_text(graphs.tagged, text);
   const nlohmann::json file = tags_of(graphs.tagged);
@@ -155,9 +148,8 @@ TEST_CASE("cli tags: more rows than --top are counted") {
 
 TEST_CASE("cli opt: tags in a graph without backward are a warning, and an error when strict") {
   const Graphs graphs;
-  const CliResult loose = run_fxopt({"opt", graphs.forward_only, "-o", graphs.out, "--passes", "remat"});
-  CHECK(loose.exit == 0);
-  CHECK(contains(loose.err, "warning[no-backward]"));
+  check_ended(run_fxopt({"opt", graphs.forward_only, "-o", graphs.out, "--passes", "remat"}), 0,
+              "warning[no-backward]");
   const CliResult strict =
       run_fxopt({"opt", graphs.forward_only, "-o", graphs.out, "--passes", "remat", "--strict-tags"});
   CHECK(strict.exit == 4);

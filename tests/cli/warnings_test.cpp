@@ -51,8 +51,7 @@ std::vector<std::string> opt_of(const std::string& in, const std::string& out) {
 
 TEST_CASE("warnings: --werror makes them errors, and nothing is written", "[cli]") {
   const TempFolder folder;
-  const std::string in = folder / "in.fxg", out = folder / "out.fxg";
-  write_text(in, kTwins);
+  const std::string in = folder.write("in.fxg", kTwins), out = folder / "out.fxg";
   CHECK(contains(run_fxopt(opt_of(in, out)).err, "warning[no-match]"));
   CHECK(std::filesystem::remove(out));
   const auto with = [&](const std::string& flag) {
@@ -61,17 +60,12 @@ TEST_CASE("warnings: --werror makes them errors, and nothing is written", "[cli]
     return run_fxopt(args);
   };
   for (const char* flag : {"--werror", "--werror=no-match", "--werror=no-layers,no-match"}) {
-    const CliResult result = with(flag);
-    INFO(result.err);
-    CHECK(result.exit == 4);
-    CHECK(contains(result.err, "error[FX0413]: no-match: "));
+    check_ended(with(flag), 4, "error[FX0413]: no-match: ");
     CHECK_FALSE(std::filesystem::exists(out));
   }
   CHECK(with("--werror=no-layers").exit == 0);
   CHECK(std::filesystem::exists(out));
-  const CliResult slip = with("--werror=no-matches");
-  CHECK(slip.exit == 2);
-  CHECK(contains(slip.err, "did you mean 'no-match'?"));
+  check_ended(with("--werror=no-matches"), 2, "did you mean 'no-match'?");
 }
 
 }  // namespace

@@ -4,22 +4,19 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "core/allocator/caching_allocator.h"
 #include "tests/catch.h"
 #include "tests/core/allocator_case.h"
 #include "tests/core/allocator_trace.h"
+#include "tests/count.h"
 
 namespace fxopt {
 namespace {
 
 // FXOPT_RANDOM_TRACES sets the number of traces for long runs. The number of a trace determines it.
-uint64_t number_of_traces(uint64_t otherwise) {
-  const char* text = std::getenv("FXOPT_RANDOM_TRACES");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-}
+uint64_t number_of_traces(uint64_t otherwise) { return count_given("FXOPT_RANDOM_TRACES", otherwise); }
 
 TEST_CASE("allocator: agrees with a second model on random traces", "[property]") {
   struct Feature {

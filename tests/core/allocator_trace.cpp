@@ -50,33 +50,20 @@ AllocatorConfig choose_config(Chooser& choose) {
 
 int64_t choose_size(Chooser& choose, const AllocatorConfig& config) {
   const int64_t near = choose.one_of({-513, -512, -511, -1, 0, 1, 511, 512, 513});
-  switch (choose.below(11)) {
-    case 0:
-      return 1 + choose.below(4096);
-    case 1:
-      return std::max<int64_t>(0, 512 * (1 + choose.below(8)) + near);
-    case 2:
-      return kMiB + near;
-    case 3:
-      return kMiB + choose.below(9 * kMiB);
-    case 4:
-      return 10 * kMiB + near;
-    case 5:
-      return 10 * kMiB + choose.below(50 * kMiB);
-    case 6:
-      return (1 + choose.below(40)) * kMiB;
-    case 7:
-      return config.large_segment_bytes + near - choose.one_of({0, 1, 2}) * kMiB;
-    case 8: {
-      if (config.max_split_bytes == AllocatorConfig::kUnlimited) return 20 * kMiB + near;
-      const int64_t around = choose.one_of({0, 0, 1, -2}) * kMiB;
-      return config.max_split_bytes + near + around + (choose.chance(30) ? config.max_non_split_rounding_bytes : 0);
-    }
-    case 9:
-      return choose.one_of({3, 5, 7}) << choose.below(24);
-    default:
-      return 1 + choose.below(kMiB);
-  }
+  const int64_t kind = choose.below(11);
+  if (kind == 0) return 1 + choose.below(4096);
+  if (kind == 1) return std::max<int64_t>(0, 512 * (1 + choose.below(8)) + near);
+  if (kind == 2) return kMiB + near;
+  if (kind == 3) return kMiB + choose.below(9 * kMiB);
+  if (kind == 4) return 10 * kMiB + near;
+  if (kind == 5) return 10 * kMiB + choose.below(50 * kMiB);
+  if (kind == 6) return (1 + choose.below(40)) * kMiB;
+  if (kind == 7) return config.large_segment_bytes + near - choose.one_of({0, 1, 2}) * kMiB;
+  if (kind == 9) return choose.one_of({3, 5, 7}) << choose.below(24);
+  if (kind == 10) return 1 + choose.below(kMiB);
+  if (config.max_split_bytes == AllocatorConfig::kUnlimited) return 20 * kMiB + near;
+  const int64_t around = choose.one_of({0, 0, 1, -2}) * kMiB;
+  return config.max_split_bytes + near + around + (choose.chance(30) ? config.max_non_split_rounding_bytes : 0);
 }
 
 }  // namespace

@@ -46,9 +46,7 @@ TEST_CASE("what is written is read back") {
   for (const size_t size : {size_t{0}, size_t{1}, size_t{5000000}}) {
     const std::string bytes = random_text(size);
     REQUIRE(write_file(path, bytes).ok());
-    const Result<std::string> back = read_file(path);
-    REQUIRE(back.ok());
-    CHECK((*back == bytes));
+    CHECK((read_file(path).value() == bytes));
     CHECK(folder.num_entries() == 1);
   }
 }
@@ -136,25 +134,21 @@ TEST_CASE("devices are special, files and folders are not") {
 
 TEST_CASE("a write that fails says why and leaves nothing behind") {
   const TempFolder folder;
-  const Status missing = write_file(folder / "no/such/a.pb", "1");
-  REQUIRE_FALSE(missing.ok());
-  CHECK(missing.error().code == ErrorCode::kFileWrite);
-  CHECK(missing.error().message == "cannot create a file in the same folder: no such file or directory");
-  CHECK(missing.error().hint == "create the folder first");
-  CHECK(missing.error().where.file == (folder / "no/such/a.pb"));
+  const Error missing = write_file(folder / "no/such/a.pb", "1").error();
+  CHECK(missing.code == ErrorCode::kFileWrite);
+  CHECK(missing.message == "cannot create a file in the same folder: no such file or directory");
+  CHECK(missing.hint == "create the folder first");
+  CHECK(missing.where.file == (folder / "no/such/a.pb"));
 
   std::filesystem::create_directory(folder / "folder");
-  const Status is_folder = write_file(folder / "folder", "1");
-  REQUIRE_FALSE(is_folder.ok());
-  CHECK(is_folder.error().message == "cannot write the file: is a directory");
+  CHECK(write_file(folder / "folder", "1").error().message == "cannot write the file: is a directory");
   CHECK(folder.num_entries() == 1);
 }
 
 TEST_CASE("a disk that fills up while writing is reported") {
-  const Status full = write_file("/dev/full", "1");
-  REQUIRE_FALSE(full.ok());
-  CHECK(full.error().message == "cannot write the file: no space left on device");
-  CHECK(full.error().hint == "free space, or choose another disk");
+  const Error full = write_file("/dev/full", "1").error();
+  CHECK(full.message == "cannot write the file: no space left on device");
+  CHECK(full.hint == "free space, or choose another disk");
   CHECK(write_file("/dev/null", "1").ok());
 }
 
@@ -169,7 +163,6 @@ TEST_CASE("an old file is intact when a write stops half way") {
   const Status status = write_file(folder / "a.pb", std::string(100000, 'x'));
   REQUIRE(setrlimit(RLIMIT_FSIZE, &old_limit) == 0);
   std::signal(SIGXFSZ, old_action);
-  REQUIRE_FALSE(status.ok());
   CHECK(status.error().message == "cannot write the file: file too large");
   CHECK(read_file(folder / "a.pb").value() == "old");
   CHECK(folder.num_entries() == 1);
@@ -196,9 +189,7 @@ TEST_CASE("an old file is intact when it cannot be replaced") {
   const Status read_only_file = write_file(locked + "/a.pb", "new");
   if (user == 0) REQUIRE(seteuid(user) == 0);
 
-  REQUIRE_FALSE(read_only_folder.ok());
   CHECK(read_only_folder.error().message == "cannot create a file in the same folder: permission denied");
-  REQUIRE_FALSE(read_only_file.ok());
   CHECK(read_only_file.error().message == "cannot write the file: permission denied");
   CHECK(read_file(locked + "/a.pb").value() == "old");
   CHECK(std::distance(std::filesystem::directory_iterator(locked), {}) == 1);
@@ -206,15 +197,13 @@ TEST_CASE("an old file is intact when it cannot be replaced") {
 
 TEST_CASE("a read that fails says why") {
   const TempFolder folder;
-  const Result<std::string> missing = read_file(folder / "a.pb");
-  REQUIRE_FALSE(missing.ok());
-  CHECK(missing.error().code == ErrorCode::kFileOpen);
-  CHECK(missing.error().message == "cannot open the file: no such file or directory");
-  CHECK(missing.error().hint == "check the path");
-  const Result<std::string> directory = read_file(folder / "");
-  REQUIRE_FALSE(directory.ok());
-  CHECK(directory.error().code == ErrorCode::kFileRead);
-  CHECK(directory.error().message == "cannot read the file: is a directory");
+  const Error missing = read_file(folder / "a.pb").error();
+  CHECK(missing.code == ErrorCode::kFileOpen);
+  CHECK(missing.message == "cannot open the file: no such file or directory");
+  CHECK(missing.hint == "check the path");
+  const Error directory = read_file(folder / "").error();
+  CHECK(directory.code == ErrorCode::kFileRead);
+  CHECK(directory.message == "cannot read the file: is a directory");
 }
 
 TEST_CASE("the limit counts bytes after decompression") {
@@ -222,10 +211,9 @@ TEST_CASE("the limit counts bytes after decompression") {
   for (const std::string name : {"plain", "packed.zst"}) {
     REQUIRE(write_file(folder / name, std::string(3000000, 'x')).ok());
     CHECK(read_file(folder / name, 3000000).ok());
-    const Result<std::string> beyond = read_file(folder / name, 2999999);
-    REQUIRE_FALSE(beyond.ok());
-    CHECK(beyond.error().code == ErrorCode::kFileTooLarge);
-    CHECK(beyond.error().message == "is larger than the limit of 2999999 bytes");
+    const Error beyond = read_file(folder / name, 2999999).error();
+    CHECK(beyond.code == ErrorCode::kFileTooLarge);
+    CHECK(beyond.message == "is larger than the limit of 2999999 bytes");
   }
   CHECK(read_file("/dev/zero", 5000000).error().code == ErrorCode::kFileTooLarge);
 }
@@ -262,21 +250,19 @@ TEST_CASE("compressed data that is cut or changed is rejected") {
   const std::string path = folder / "damaged";
   for (size_t size = 4; size < packed.size(); ++size) {
     REQUIRE(write_file(path, packed.substr(0, size)).ok());
-    const Result<std::string> cut = read_file(path);
     CAPTURE(size);
-    REQUIRE_FALSE(cut.ok());
-    CHECK(cut.error().code == ErrorCode::kBadCompression);
-    CHECK(cut.error().message == "the zstd data ends inside a frame");
-    CHECK(cut.error().where.byte == size);
+    const Error cut = read_file(path).error();
+    CHECK(cut.code == ErrorCode::kBadCompression);
+    CHECK(cut.message == "the zstd data ends inside a frame");
+    CHECK(cut.where.byte == size);
   }
   std::string changed = packed;
   changed[changed.size() / 2] = static_cast<char>(changed[changed.size() / 2] ^ 1);
   for (const std::string& bytes : {changed, packed + "x"}) {
     REQUIRE(write_file(path, bytes).ok());
-    const Result<std::string> damaged = read_file(path);
-    REQUIRE_FALSE(damaged.ok());
-    CHECK(damaged.error().code == ErrorCode::kBadCompression);
-    CHECK(damaged.error().where.has_byte);
+    const Error damaged = read_file(path).error();
+    CHECK(damaged.code == ErrorCode::kBadCompression);
+    CHECK(damaged.where.has_byte);
   }
 }
 

@@ -55,9 +55,7 @@ struct Matrix {
 };
 
 MinCut cut_of(uint32_t num_vertices, const std::vector<Arc>& arcs, uint32_t source, uint32_t sink) {
-  Result<MinCut> found = min_cut(num_vertices, arcs, source, sink);
-  REQUIRE(found.ok());
-  return std::move(found).value();
+  return min_cut(num_vertices, arcs, source, sink).value();
 }
 
 }  // namespace
@@ -78,9 +76,7 @@ TEST_CASE("a minimal cut: capacities that cannot be added up are an error") {
   const std::vector<Arc> just_inside = {{0, 1, (int64_t{1} << 61) - 1}};
   CHECK(cut_of(2, just_inside, 0, 1).value == (int64_t{1} << 61) - 1);
   const std::vector<Arc> just_outside = {{0, 1, (int64_t{1} << 61) - 1}, {0, 1, 1}};
-  const Result<MinCut> refused = min_cut(2, just_outside, 0, 1);
-  REQUIRE_FALSE(refused.ok());
-  CHECK(refused.error().code == ErrorCode::kLimit);
+  CHECK(min_cut(2, just_outside, 0, 1).error().code == ErrorCode::kLimit);
 }
 
 TEST_CASE("a minimal cut: a second algorithm finds the same on 1,000 random networks") {

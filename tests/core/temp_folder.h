@@ -2,8 +2,10 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace fxopt {
@@ -24,6 +26,12 @@ class TempFolder {
   }
 
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+  // Writes a file in the folder, and returns its path.
+  std::string write(const std::string& name, std::string_view text) const {
+    std::ofstream(path_ / name, std::ios::binary) << text;
+    return *this / name;
+  }
 
   // Returns the number of files and folders in the folder, including hidden ones.
   size_t num_entries() const {

@@ -146,24 +146,15 @@ uint32_t FieldEdit::number32(uint32_t old) {
 }
 
 uint64_t FieldEdit::number64(uint64_t old) {
-  switch (random_.below(8)) {
-    case 0:
-      return 0;
-    case 1:
-      return old + 1;
-    case 2:
-      return old - 1;
-    case 3:
-      return random_.below(10);
-    case 4:
-      return random_.next();
-    case 5:
-      return uint64_t{1} << random_.below(64);
-    case 6:
-      return static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) + random_.below(2);
-    default:
-      return std::numeric_limits<uint64_t>::max() - random_.below(2);
-  }
+  const uint64_t kind = random_.below(8);
+  if (kind == 0) return 0;
+  if (kind == 1) return old + 1;
+  if (kind == 2) return old - 1;
+  if (kind == 3) return random_.below(10);
+  if (kind == 4) return random_.next();
+  if (kind == 5) return uint64_t{1} << random_.below(64);
+  if (kind == 6) return static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) + random_.below(2);
+  return std::numeric_limits<uint64_t>::max() - random_.below(2);
 }
 
 int FieldEdit::enumerator() {

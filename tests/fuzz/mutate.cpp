@@ -24,28 +24,16 @@ std::pair<size_t, size_t> random_range(Random& random, size_t size) {
 void edit_bytes(Random& random, std::string& bytes) {
   if (bytes.empty()) bytes.push_back(static_cast<char>(random.below(256)));
   const auto [first, length] = random_range(random, bytes.size());
-  switch (random.below(7)) {
-    case 0:
-      bytes[first] = static_cast<char>(static_cast<uint8_t>(bytes[first]) ^ (1U << random.below(8)));
-      break;
-    case 1:
-      bytes[first] = static_cast<char>(random.below(256));
-      break;
-    case 2:
-      bytes[first] = static_cast<char>(static_cast<uint8_t>(bytes[first]) + (random.chance(50) ? 1U : 0xFFU));
-      break;
-    case 3:
-      bytes.erase(first, length);
-      break;
-    case 4:
-      bytes.insert(first, bytes.substr(first, length));
-      break;
-    case 5:
-      bytes.insert(random.below(bytes.size()), bytes.substr(first, length));
-      break;
-    default:
-      std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(first), length, random.chance(50) ? '\xff' : '\0');
-      break;
+  const uint64_t kind = random.below(7);
+  if (kind == 0) bytes[first] = static_cast<char>(static_cast<uint8_t>(bytes[first]) ^ (1U << random.below(8)));
+  if (kind == 1) bytes[first] = static_cast<char>(random.below(256));
+  if (kind == 2)
+    bytes[first] = static_cast<char>(static_cast<uint8_t>(bytes[first]) + (random.chance(50) ? 1U : 0xFFU));
+  if (kind == 3) bytes.erase(first, length);
+  if (kind == 4) bytes.insert(first, bytes.substr(first, length));
+  if (kind == 5) bytes.insert(random.below(bytes.size()), bytes.substr(first, length));
+  if (kind == 6) {
+    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(first), length, random.chance(50) ? '\xff' : '\0');
   }
 }
 
@@ -81,26 +69,13 @@ void edit_tokens(Random& random, std::vector<std::string>& tokens) {
   if (tokens.empty()) return;
   const size_t at = random.below(tokens.size());
   const size_t other = random.below(tokens.size());
-  switch (random.below(6)) {
-    case 0:
-      tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(at));
-      break;
-    case 1:
-      tokens.insert(tokens.begin() + static_cast<std::ptrdiff_t>(at), std::string(tokens[at]));
-      break;
-    case 2:
-      std::swap(tokens[at], tokens[other]);
-      break;
-    case 3:
-      std::swap(tokens[at], tokens[std::min(at + 1 + random.below(4), tokens.size() - 1)]);
-      break;
-    case 4:
-      tokens[at] = std::string(tokens[other]);
-      break;
-    default:
-      edit_bytes(random, tokens[at]);
-      break;
-  }
+  const uint64_t kind = random.below(6);
+  if (kind == 0) tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(at));
+  if (kind == 1) tokens.insert(tokens.begin() + static_cast<std::ptrdiff_t>(at), std::string(tokens[at]));
+  if (kind == 2) std::swap(tokens[at], tokens[other]);
+  if (kind == 3) std::swap(tokens[at], tokens[std::min(at + 1 + random.below(4), tokens.size() - 1)]);
+  if (kind == 4) tokens[at] = std::string(tokens[other]);
+  if (kind == 5) edit_bytes(random, tokens[at]);
 }
 
 }  // namespace

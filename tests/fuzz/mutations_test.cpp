@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -18,9 +17,11 @@
 #include "ir/check/verify.h"
 #include "ir/io/io.h"
 #include "tests/catch.h"
+#include "tests/count.h"
 #include "tests/fuzz/laws.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/normal_form.h"
+#include "tests/must.h"
 #include "tests/property/random_module.h"
 
 namespace fxopt {
@@ -31,16 +32,9 @@ constexpr int kNumBases = 48;
 
 // FXOPT_MUTATIONS sets the number of binary files for long runs; text and JSON scale with it. The
 // number of a mutation determines it.
-uint64_t number_of_mutations() {
-  const char* text = std::getenv("FXOPT_MUTATIONS");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 10000;
-}
+uint64_t number_of_mutations() { return count_given("FXOPT_MUTATIONS", 10000); }
 
-std::string pb_of(const Module& module) {
-  const Result<std::string> bytes = print_pb(module);
-  if (!bytes.ok()) FAIL(format_error(bytes.error()));
-  return *bytes;
-}
+std::string pb_of(const Module& module) { return must(print_pb(module)); }
 
 // The first random module with about 200 nodes.
 std::string large_file() {
@@ -196,11 +190,7 @@ TEST_CASE("mutations: the comparison of messages sees changed fields", "[fuzz]")
 void check_tokens(Format format, uint64_t count, const char* what) {
   std::vector<std::string> bases;
   for (const std::string& file : base_files()) {
-    const Result<std::unique_ptr<Module>> module = parse_pb(file, "base.pb");
-    REQUIRE(module.ok());
-    const Result<std::string> printed = print_module(**module, format);
-    REQUIRE(printed.ok());
-    bases.push_back(*printed);
+    bases.push_back(print_module(*parse_pb(file, "base.pb").value(), format).value());
   }
   Tally tally;
   for (uint64_t seed = 0; seed < count; ++seed) {
@@ -238,9 +228,8 @@ std::vector<std::string> graphs_of_cases() {
   std::sort(paths.begin(), paths.end());
   std::vector<std::string> graphs;
   for (const std::string& path : paths) {
-    const Result<std::string> text = read_file(path);
-    REQUIRE(text.ok());
-    graphs.push_back(text->substr(0, text->find("=====")));
+    const std::string text = read_file(path).value();
+    graphs.push_back(text.substr(0, text.find("=====")));
   }
   return graphs;
 }

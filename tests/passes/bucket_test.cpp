@@ -3,7 +3,6 @@
 // collective that was not bucketed.
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,6 +19,8 @@
 #include "passes/collective/bucket_plan.h"
 #include "passes/pipeline/pipeline.h"
 #include "tests/catch.h"
+#include "tests/count.h"
+#include "tests/must.h"
 #include "tests/parse.h"
 
 namespace fxopt {
@@ -61,20 +62,15 @@ class RandomText {
   void step() {
     const size_t from = any();
     const std::string value = "%v" + std::to_string(from);
-    switch (below(6)) {
-      case 0:
-        if (text_.find("neg.default(" + value + ")") == std::string::npos)
-          add(values_[from], "aten.neg.default(" + value + ")");
-        return;
-      case 1: {
-        const size_t other = any();
-        if (values_[other] == values_[from])
-          add(values_[from], "aten.add.Tensor(" + value + ", %v" + std::to_string(other) + ")");
-        return;
-      }
-      default:
-        collect(value, values_[from]);
+    const uint64_t kind = below(6);
+    if (kind == 0 && text_.find("neg.default(" + value + ")") == std::string::npos)
+      add(values_[from], "aten.neg.default(" + value + ")");
+    if (kind == 1) {
+      const size_t other = any();
+      if (values_[other] == values_[from])
+        add(values_[from], "aten.add.Tensor(" + value + ", %v" + std::to_string(other) + ")");
     }
+    if (kind > 1) collect(value, values_[from]);
   }
 
   void collect(const std::string& value, uint64_t elements) {
@@ -104,10 +100,7 @@ class RandomText {
   size_t calls_ = 0;
 };
 
-uint64_t num_graphs() {
-  const char* given = std::getenv("FXOPT_RANDOM_GRAPHS");
-  return given == nullptr ? 10000 : std::strtoull(given, nullptr, 10);
-}
+uint64_t num_graphs() { return count_given("FXOPT_RANDOM_GRAPHS", 10000); }
 
 // True if the nodes still have a valid order once the collective joins the bucket.
 bool has_order_with(const Graph& graph, Facts& facts, BucketPlan plan, size_t bucket, size_t member) {
@@ -159,14 +152,13 @@ BucketForm form_of(uint64_t seed) { return static_cast<BucketForm>(seed % std::s
 std::optional<RunReport> run_bucket(Module& module, int64_t cap, int64_t max_span, BucketForm form,
                                     const std::string& max_growth = "-1") {
   const std::string size = std::to_string(cap) + "B";
-  const Result<Pipeline> pipeline =
-      parse_pipeline("bucket{all-gather=" + size + ",reduce-scatter=" + size + ",all-reduce=" + size +
-                     ",groups=all,max-growth=" + max_growth + ",max-span=" + std::to_string(max_span) +
-                     ",form=" + std::string(name_of(form)) + "}");
-  REQUIRE(pipeline.ok());
+  const Pipeline pipeline =
+      must(parse_pipeline("bucket{all-gather=" + size + ",reduce-scatter=" + size + ",all-reduce=" + size +
+                          ",groups=all,max-growth=" + max_growth + ",max-span=" + std::to_string(max_span) +
+                          ",form=" + std::string(name_of(form)) + "}"));
   RunOptions run;
   run.numerics = Numerics::kReordersReductions;
-  Result<RunReport> report = run_pipeline(module, *pipeline, run);
+  Result<RunReport> report = run_pipeline(module, pipeline, run);
   if (report.ok()) return std::move(*report);
   FAIL_CHECK(format_error(report.error()));
   return std::nullopt;
@@ -180,30 +172,17 @@ class Spoiler {
 
   static constexpr int kKinds = 11;
   bool spoil(int kind) {
-    switch (kind) {
-      case 0:
-        return exchange_parts();
-      case 1:
-        return exchange_inputs("aten.cat.default");
-      case 2:
-        return lose_wait();
-      case 3:
-        return change_text("g", "h");
-      case 4:
-        return change_text("sum", "avg");
-      case 5:
-        return read_twice();
-      case 6:
-        return exchange_sizes();
-      case 7:
-        return exchange_given();
-      case 8:
-        return move_place();
-      case 9:
-        return lose_copy();
-      default:
-        return exchange_inputs("");
-    }
+    if (kind == 0) return exchange_parts();
+    if (kind == 1) return exchange_inputs("aten.cat.default");
+    if (kind == 2) return lose_wait();
+    if (kind == 3) return change_text("g", "h");
+    if (kind == 4) return change_text("sum", "avg");
+    if (kind == 5) return read_twice();
+    if (kind == 6) return exchange_sizes();
+    if (kind == 7) return exchange_given();
+    if (kind == 8) return move_place();
+    if (kind == 9) return lose_copy();
+    return exchange_inputs("");
   }
 
  private:

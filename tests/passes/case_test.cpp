@@ -35,6 +35,7 @@
 #include "passes/pipeline/decisions.h"
 #include "passes/pipeline/pipeline.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 
 namespace fxopt {
 namespace {
@@ -108,31 +109,21 @@ Case parse_case(const std::string& text) {
   return parsed;
 }
 
-std::unique_ptr<Module> parse_input(const std::string& text) {
-  Result<std::unique_ptr<Module>> module = parse_text(text, "case");
-  INFO((module.ok() ? std::string() : format_error(module.error())));
-  REQUIRE(module.ok());
-  return std::move(*module);
-}
+std::unique_ptr<Module> parse_input(const std::string& text) { return must(parse_text(text, "case")); }
 
 void check_valid(const Module& module) {
   for (const Error& error : verify(module)) FAIL_CHECK(format_error(error));
 }
 
 Result<RunReport> try_run(Module& module, const std::string& passes, Numerics numerics) {
-  const Result<Pipeline> pipeline = parse_pipeline(passes);
-  INFO((pipeline.ok() ? std::string() : format_error(pipeline.error())));
-  REQUIRE(pipeline.ok());
+  const Pipeline pipeline = must(parse_pipeline(passes));
   RunOptions options;
   options.numerics = numerics;
-  return run_pipeline(module, *pipeline, options);
+  return run_pipeline(module, pipeline, options);
 }
 
 RunReport run(Module& module, const std::string& passes, Numerics numerics) {
-  Result<RunReport> report = try_run(module, passes, numerics);
-  INFO((report.ok() ? std::string() : format_error(report.error())));
-  REQUIRE(report.ok());
-  return std::move(*report);
+  return must(try_run(module, passes, numerics));
 }
 
 std::string print_case(const Module& module) {
@@ -209,10 +200,9 @@ void bless(const std::filesystem::path& path, const Case& parsed, const Counts& 
 
 // Runs the same passes one at a time. Each reads the text written by the one before.
 std::string run_in_pieces(const std::string& input, const Case& parsed) {
-  const Result<Pipeline> pipeline = parse_pipeline(parsed.passes);
-  REQUIRE(pipeline.ok());
+  const Pipeline pipeline = parse_pipeline(parsed.passes).value();
   std::string text = input;
-  for (const PipelineStep& step : pipeline->steps) {
+  for (const PipelineStep& step : pipeline.steps) {
     const std::unique_ptr<Module> module = parse_input(text);
     run(*module, step.text, parsed.numerics);
     text = print_text(*module);

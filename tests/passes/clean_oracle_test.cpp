@@ -17,6 +17,7 @@
 #include "ir/io/io.h"
 #include "passes/pipeline/pipeline.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 #include "tests/parse.h"
 
 namespace fxopt {
@@ -60,26 +61,15 @@ class Generator {
     const size_t b = std::min(pick(transposed_.size()), pick(transposed_.size()));
     const std::string phase = pick(4) == 0 ? " {phase=backward}" : " {phase=forward}";
     const std::string one = "(" + name(a) + ")", two = "(" + name(a) + ", " + name(b) + ")";
-    switch (pick(10)) {
-      case 0:
-      case 1:
-        return add("aten.neg.default" + one, transposed_[a], phase);
-      case 2:
-        return add("aten.add.Tensor" + two, transposed_[a], phase);
-      case 3:
-        return add("aten.clone.default" + one, transposed_[a], phase);
-      case 4:
-      case 5:
-        return add("aten.t.default" + one, !transposed_[a], phase);
-      case 6:
-        return add("aten.alias.default" + one, transposed_[a], phase);
-      case 7:
-        return add("aten.permute.default(" + name(a) + ", [1, 0])", !transposed_[a], phase);
-      case 8:
-        return add("aten.neg_.default" + one, transposed_[a], phase);
-      default:
-        return add("aten.copy_.default" + two, transposed_[a], phase);
-    }
+    const size_t kind = pick(10);
+    if (kind < 2) return add("aten.neg.default" + one, transposed_[a], phase);
+    if (kind == 2) return add("aten.add.Tensor" + two, transposed_[a], phase);
+    if (kind == 3) return add("aten.clone.default" + one, transposed_[a], phase);
+    if (kind < 6) return add("aten.t.default" + one, !transposed_[a], phase);
+    if (kind == 6) return add("aten.alias.default" + one, transposed_[a], phase);
+    if (kind == 7) return add("aten.permute.default(" + name(a) + ", [1, 0])", !transposed_[a], phase);
+    if (kind == 8) return add("aten.neg_.default" + one, transposed_[a], phase);
+    add("aten.copy_.default" + two, transposed_[a], phase);
   }
 
   std::mt19937_64 random_;
@@ -155,20 +145,17 @@ TEST_CASE("clean-up passes keep what the caller sees", "[passes][property]") {
     const std::vector<uint64_t> expected = execute(original->main());
     for (const std::string& passes : pipelines) {
       const std::unique_ptr<Module> module = parse(text);
-      const Result<Pipeline> pipeline = parse_pipeline(passes);
-      REQUIRE(pipeline.ok());
-      const Result<RunReport> report = run_pipeline(*module, *pipeline);
-      INFO("seed " << seed << ", " << passes << "\n" << text << print_text(*module));
-      INFO((report.ok() ? std::string() : format_error(report.error())));
-      REQUIRE(report.ok());
+      const Pipeline pipeline = parse_pipeline(passes).value();
+      INFO("seed " << seed << ", " << passes << "\n" << text);
+      const RunReport report = must(run_pipeline(*module, pipeline));
+      INFO(print_text(*module));
       REQUIRE(execute(module->main()) == expected);
-      for (const StepReport& step : report->steps) {
+      for (const StepReport& step : report.steps) {
         for (const auto& [counter, amount] : step.result.counters()) counters[counter] += amount;
       }
-      const Result<RunReport> again = run_pipeline(*module, *pipeline);
-      REQUIRE(again.ok());
-      if (report->steps.size() > 1) continue;  // passes expose work to each other
-      CHECK_FALSE(again->steps.front().result.changed());
+      const RunReport again = run_pipeline(*module, pipeline).value();
+      if (report.steps.size() > 1) continue;  // passes expose work to each other
+      CHECK_FALSE(again.steps.front().result.changed());
     }
   }
   // The programs exercise every rule.

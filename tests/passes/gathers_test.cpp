@@ -3,7 +3,6 @@
 // on integers.
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,6 +20,7 @@
 #include "ir/values/values.h"
 #include "passes/pipeline/pipeline.h"
 #include "tests/catch.h"
+#include "tests/count.h"
 #include "tests/parse.h"
 
 namespace fxopt {
@@ -160,30 +160,21 @@ class RandomProgram {
   void step() {
     const size_t from = any();
     const Numbers sizes = values_[from].sizes;
-    switch (below(8)) {
-      case 0:
-        add(sizes, "aten.neg.default(" + name(from) + ")");
-        return;
-      case 1: {
-        const size_t other = any();
-        if (other != from && values_[other].sizes == sizes) {
-          add(sizes, "aten.add.Tensor(" + name(from) + ", " + name(other) + ")");
-        }
-        return;
+    const uint64_t kind = below(8);
+    if (kind == 0) add(sizes, "aten.neg.default(" + name(from) + ")");
+    if (kind == 1) {
+      const size_t other = any();
+      if (other != from && values_[other].sizes == sizes) {
+        add(sizes, "aten.add.Tensor(" + name(from) + ", " + name(other) + ")");
       }
-      case 2:
-        cut(from);
-        if (below(2) == 0) cut_along(from);
-        return;
-      case 3:
-        flatten(from);
-        return;
-      case 4:
-        scatter(from);
-        return;
-      default:
-        gather(from);
     }
+    if (kind == 2) {
+      cut(from);
+      if (below(2) == 0) cut_along(from);
+    }
+    if (kind == 3) flatten(from);
+    if (kind == 4) scatter(from);
+    if (kind > 4) gather(from);
   }
 
   void gather(size_t from) {
@@ -430,10 +421,7 @@ class Machine {
   std::vector<std::map<NodeId, Numbers>> known_;
 };
 
-uint64_t num_programs() {
-  const char* given = std::getenv("FXOPT_RANDOM_GRAPHS");
-  return given == nullptr ? 2000 : std::strtoull(given, nullptr, 10) / 5;
-}
+uint64_t num_programs() { return count_given("FXOPT_RANDOM_GRAPHS", 10000) / 5; }
 
 constexpr const char* kPipelines[] = {"fuse-gathers{gate=none}", "alias-round-trips{drop-gathers=shown}",
                                       "dedup-unshards{reductions=merge,max-growth=-1}",
@@ -441,11 +429,10 @@ constexpr const char* kPipelines[] = {"fuse-gathers{gate=none}", "alias-round-tr
                                       "dedup-unshards{max-growth=-1},fuse-gathers{gate=none},alias-round-trips"};
 
 std::optional<RunReport> run_on(Module& module, const std::string& text) {
-  const Result<Pipeline> pipeline = parse_pipeline(text);
-  REQUIRE(pipeline.ok());
+  const Pipeline pipeline = parse_pipeline(text).value();
   RunOptions run;
   run.numerics = Numerics::kReordersReductions;
-  Result<RunReport> report = run_pipeline(module, *pipeline, run);
+  Result<RunReport> report = run_pipeline(module, pipeline, run);
   if (report.ok()) return std::move(*report);
   FAIL_CHECK(format_error(report.error()) << print_text(module));
   return std::nullopt;
@@ -503,20 +490,12 @@ class GatherSpoiler {
 
   static constexpr int kKinds = 6;
   bool spoil(int kind) {
-    switch (kind) {
-      case 0:
-        return run_on_another_group();
-      case 1:
-        return lose_wait();
-      case 2:
-        return read_another("all_gather");
-      case 3:
-        return read_another("reduce_scatter");
-      case 4:
-        return change_reduction();
-      default:
-        return read_another("aten.neg.default");
-    }
+    if (kind == 0) return run_on_another_group();
+    if (kind == 1) return lose_wait();
+    if (kind == 2) return read_another("all_gather");
+    if (kind == 3) return read_another("reduce_scatter");
+    if (kind == 4) return change_reduction();
+    return read_another("aten.neg.default");
   }
 
  private:

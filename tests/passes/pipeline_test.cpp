@@ -67,25 +67,19 @@ PassInfo paint_row() { return entry<paint>("paint", Numerics::kExact, "Paint.");
 
 Pipeline one_step(const OptionTexts& options) {
   static const PassInfo kRow = paint_row();
-  Result<BoundPass> bound = kRow.bind(options);
-  REQUIRE(bound.ok());
+  BoundPass bound = kRow.bind(options).value();
   Pipeline pipeline;
-  pipeline.steps.push_back({&kRow, "paint", std::move(*bound)});
+  pipeline.steps.push_back({&kRow, "paint", std::move(bound)});
   return pipeline;
 }
 
 std::unique_ptr<Module> small_module() {
-  Result<std::unique_ptr<Module>> module = parse_text(
-      "graph @g {\n  %x: f32[4] = placeholder()\n  %y: f32[4] = aten.neg.default(%x)\n  return (%y,)\n}\n", "t");
-  REQUIRE(module.ok());
-  return std::move(*module);
+  return parse("graph @g {\n  %x: f32[4] = placeholder()\n  %y: f32[4] = aten.neg.default(%x)\n  return (%y,)\n}\n");
 }
 
 Error pipeline_error(std::string_view text) {
-  const Result<Pipeline> pipeline = parse_pipeline(text);
   INFO(text);
-  REQUIRE_FALSE(pipeline.ok());
-  return pipeline.error();
+  return parse_pipeline(text).error();
 }
 
 TEST_CASE("the registry is sorted and describes every option", "[passes][pipeline]") {
@@ -119,10 +113,9 @@ TEST_CASE("options are described and bound by type", "[passes][pipeline]") {
   CHECK(row.bind({{"coats", "-9223372036854775808"}}).ok());
   for (const std::string value : {"", "2x", "+2", "02", "1e3", "9223372036854775808"}) {
     INFO(value);
-    const Result<BoundPass> bound = row.bind({{"coats", value}});
-    REQUIRE_FALSE(bound.ok());
-    CHECK(bound.error().code == ErrorCode::kBadOptionValue);
-    CHECK(bound.error().where.field == "coats");
+    const Error error = row.bind({{"coats", value}}).error();
+    CHECK(error.code == ErrorCode::kBadOptionValue);
+    CHECK(error.where.field == "coats");
   }
   CHECK(row.bind({{"loud", "yes"}}).error().hint == "write true or false");
   CHECK(row.bind({{"colour", "blu"}}).error().hint == "did you mean 'blue'?");
@@ -218,9 +211,7 @@ TEST_CASE("pipeline text prints canonically and parses back", "[passes][pipeline
   };
   for (const auto& [text, canonical] : texts) {
     INFO(text);
-    const Result<Pipeline> pipeline = parse_pipeline(text);
-    REQUIRE(pipeline.ok());
-    CHECK(pipeline->text() == canonical);
+    CHECK(parse_pipeline(text)->text() == canonical);
     CHECK(parse_pipeline(canonical)->text() == canonical);
   }
   REQUIRE(parse_pipeline(default_pipeline_text()).ok());
@@ -297,10 +288,9 @@ TEST_CASE("a pass that lies about a change is found out", "[passes][pipeline]") 
   CHECK_THROWS_AS(run_pipeline(*module, one_step({{"loud", "true"}})), InternalError);
   CHECK_THROWS_AS(run_pipeline(*module, one_step({{"colour", "blue"}})), InternalError);
   const std::unique_ptr<Module> fresh = small_module();
-  const Result<RunReport> honest = run_pipeline(*fresh, one_step({{"loud", "true"}, {"colour", "blue"}}));
-  REQUIRE(honest.ok());
-  CHECK(honest->steps[0].result.counters().at("painted") == 2);
-  CHECK(honest->steps[0].nodes_before == 3);
+  const RunReport honest = run_pipeline(*fresh, one_step({{"loud", "true"}, {"colour", "blue"}})).value();
+  CHECK(honest.steps[0].result.counters().at("painted") == 2);
+  CHECK(honest.steps[0].nodes_before == 3);
   RunOptions unchecked;
   unchecked.check_hash = false;
   CHECK(run_pipeline(*fresh, one_step({{"loud", "true"}}), unchecked).ok());
@@ -308,12 +298,8 @@ TEST_CASE("a pass that lies about a change is found out", "[passes][pipeline]") 
 
 TEST_CASE("a pass that loses a tag or a mark is found out", "[passes][pipeline]") {
   const auto module_of = [](const std::string& attributes) {
-    Result<std::unique_ptr<Module>> module =
-        parse_text("graph @g {\n  %x: f32[4] = placeholder()\n  %y: f32[4] = aten.neg.default(%x) {" + attributes +
-                       "}\n  return (%y,)\n}\n",
-                   "t");
-    REQUIRE(module.ok());
-    return std::move(*module);
+    return parse("graph @g {\n  %x: f32[4] = placeholder()\n  %y: f32[4] = aten.neg.default(%x) {" + attributes +
+                 "}\n  return (%y,)\n}\n");
   };
   const Pipeline wiping = one_step({{"loud", "true"}, {"where", "bare"}});
   CHECK_THROWS_WITH(run_pipeline(*module_of("tag=MUST_RECOMPUTE"), wiping), Catch::Contains("lost a decision"));
@@ -324,19 +310,17 @@ TEST_CASE("a pass that loses a tag or a mark is found out", "[passes][pipeline]"
 
 TEST_CASE("a broken output and a failed pass are errors that name the pass", "[passes][pipeline]") {
   const OptionTexts breaking = {{"loud", "true"}, {"where", "cycle"}};
-  const Result<RunReport> broken = run_pipeline(*small_module(), one_step(breaking));
-  REQUIRE_FALSE(broken.ok());
-  CHECK(error_info(broken.error().code).exit == ExitCode::kNotEquivalent);
-  CHECK(broken.error().message.starts_with("after pass 1 (paint): "));
+  const Error broken = run_pipeline(*small_module(), one_step(breaking)).error();
+  CHECK(error_info(broken.code).exit == ExitCode::kNotEquivalent);
+  CHECK(broken.message.starts_with("after pass 1 (paint): "));
   RunOptions unverified;
   unverified.verify = false;
   unverified.prove = false;
   CHECK(run_pipeline(*small_module(), one_step(breaking), unverified).ok());
 
-  const Result<RunReport> failed = run_pipeline(*small_module(), one_step({{"where", "nowhere"}}));
-  REQUIRE_FALSE(failed.ok());
-  CHECK(failed.error().message == "paint: nothing to paint");
-  CHECK(failed.error().where.graph == "g");
+  const Error failed = run_pipeline(*small_module(), one_step({{"where", "nowhere"}})).error();
+  CHECK(failed.message == "paint: nothing to paint");
+  CHECK(failed.where.graph == "g");
 }
 
 TEST_CASE("subgraphs are not run on, steps are observed and may be cut short", "[passes][pipeline]") {
@@ -345,18 +329,16 @@ TEST_CASE("subgraphs are not run on, steps are observed and may be cut short", "
       "  %dead: f32[4] = aten.neg.default(%x)\n  return (%x,)\n}\n"
       "graph @sub {\n  %x: f32[4] = placeholder()\n  %dead: f32[4] = aten.neg.default(%x)\n  return (%x,)\n}\n"
       "graph @other {\n  %x: f32[4] = placeholder()\n  %dead: f32[4] = aten.neg.default(%x)\n  return (%x,)\n}\n";
-  Result<std::unique_ptr<Module>> module = parse_text(text, "t");
-  REQUIRE(module.ok());
+  std::unique_ptr<Module> module = parse_text(text, "t").value();
   std::vector<std::string> seen;
   RunOptions options;
   options.stop_after = 2;
   options.observer = [&seen](size_t index, const PipelineStep& step, const StepReport& report, const Module&) {
     seen.push_back(std::to_string(index) + " " + step.text + " " + std::to_string(report.nodes_after));
   };
-  const Result<RunReport> report = run_pipeline(**module, *parse_pipeline("cse,dce,raise-getitems"), options);
-  REQUIRE(report.ok());
-  CHECK(report->steps.size() == 2);
-  CHECK(report->steps[1].result.counters().at("erased") == 2);
+  const RunReport report = run_pipeline(*module, *parse_pipeline("cse,dce,raise-getitems"), options).value();
+  CHECK(report.steps.size() == 2);
+  CHECK(report.steps[1].result.counters().at("erased") == 2);
   CHECK(seen == std::vector<std::string>{"0 cse 9", "1 dce 7"});
 }
 
@@ -427,18 +409,14 @@ TEST_CASE("a pass on the module splits a graph, and the passes after it run on w
       "  %b: f32[4] = aten.exp.default(%x)\n  %c: f32[4] = aten.add.Tensor(%a, %y)\n"
       "  %second: f32[4] = aten.add.Tensor(%c, %b)\n  return (%second,)\n}\n");
   const PassInfo row = entry<split>("split", Numerics::kExact, "Split.");
-  Result<Pipeline> pipeline = parse_pipeline("cse,dce");
-  REQUIRE(pipeline.ok());
-  Result<BoundPass> bound = row.bind({});
-  REQUIRE(bound.ok());
-  pipeline->steps.insert(pipeline->steps.begin(), {&row, "split", *bound});
-  pipeline->steps.insert(pipeline->steps.begin() + 2, pipeline->steps[2]);  // dce runs twice
+  Pipeline pipeline = parse_pipeline("cse,dce").value();
+  pipeline.steps.insert(pipeline.steps.begin(), {&row, "split", row.bind({}).value()});
+  pipeline.steps.insert(pipeline.steps.begin() + 2, pipeline.steps[2]);  // dce runs twice
   PassContext context(*module);
-  const Result<RunReport> report = run_pipeline(*module, *pipeline, RunOptions(), context);
-  REQUIRE(report.ok());
-  CHECK(report->steps[0].result.counters().at("graphs") == 2);
-  CHECK(report->steps[0].unproved.empty());
-  CHECK(report->steps[1].result.counters().at("merged") == 1);
+  const RunReport report = run_pipeline(*module, pipeline, RunOptions(), context).value();
+  CHECK(report.steps[0].result.counters().at("graphs") == 2);
+  CHECK(report.steps[0].unproved.empty());
+  CHECK(report.steps[1].result.counters().at("merged") == 1);
   REQUIRE(module->num_graphs() == 2);
   CHECK(module->text(module->main().name()) == "first");
   CHECK(module->main().num_nodes() == 5);
@@ -446,19 +424,14 @@ TEST_CASE("a pass on the module splits a graph, and the passes after it run on w
 
   // Both graphs as one step. The second run takes the outputs of the first. At its sum, %x, %y, %a,
   // %c and the sum are live.
-  const Result<Step> step = find_step(*module);
-  REQUIRE(step.ok());
-  CHECK(step->count(1, StepInput::Source::kOutput) == step->runs[1].inputs.size());
-  const Footprint footprint = measure(module->graph(compose_step(*module, *step)), {});
+  const Step step = find_step(*module).value();
+  CHECK(step.count(1, StepInput::Source::kOutput) == step.runs[1].inputs.size());
+  const Footprint footprint = measure(module->graph(compose_step(*module, step)), {});
   CHECK(footprint.memory.peak_bytes() == 5 * 16);
 
-  const Result<BoundPass> other = row.bind({{"first-of-second", "none"}});
-  REQUIRE(other.ok());
-  pipeline->steps = {{&row, "split", *other}};
+  pipeline.steps = {{&row, "split", row.bind({{"first-of-second", "none"}}).value()}};
   const std::unique_ptr<Module> again = small_module();
-  const Result<RunReport> failed = run_pipeline(*again, *pipeline);
-  REQUIRE_FALSE(failed.ok());
-  CHECK(failed.error().message == "split: there is no such node");
+  CHECK(run_pipeline(*again, pipeline).error().message == "split: there is no such node");
 }
 
 TEST_CASE("the structural hash sees every part a pass may change", "[passes][pipeline]") {

@@ -10,6 +10,7 @@
 #include "passes/pipeline/pipeline.h"
 #include "tests/catch.h"
 #include "tests/parse.h"
+#include "tests/replaced.h"
 
 namespace fxopt {
 namespace {
@@ -51,10 +52,9 @@ TEST_CASE("a newcomer's pass that moves a read over a write is stopped, and the 
               "  %b: f32[4] = aten.neg.default(%x)\n"
               "  %s: f32[4] = aten.mul.Tensor(%a, %b) {module_path=\"layers.0\", source={file=\"model.py\", line=12}}\n"
               "  return (%s,)\n}\n");
-    Result<Pipeline> pipeline = parse_pipeline("dce");
-    REQUIRE(pipeline.ok());
-    pipeline->steps.insert(pipeline->steps.begin(), {&row, "merge-negations", *row.bind({})});
-    const Result<RunReport> report = run_pipeline(*module, *pipeline);
+    Pipeline pipeline = parse_pipeline("dce").value();
+    pipeline.steps.insert(pipeline.steps.begin(), {&row, "merge-negations", *row.bind({})});
+    const Result<RunReport> report = run_pipeline(*module, pipeline);
     return report.ok() ? std::string("proved") : format_error(report.error());
   };
   CHECK(run("") == "proved");
@@ -114,12 +114,9 @@ std::string run(const std::string& text, const OptionTexts& given) {
   const PassInfo row = entry<read_parts>("read-parts", Numerics::kExact, "Read parts.",
                                          PassRules{{}, {}, {{ProofTerm::kClaims, "", ""}}});
   const std::unique_ptr<Module> module = parse(text);
-  Result<Pipeline> pipeline = parse_pipeline("infer-phase,dce");
-  REQUIRE(pipeline.ok());
-  const Result<BoundPass> bound = row.bind(given);
-  REQUIRE(bound.ok());
-  pipeline->steps.insert(pipeline->steps.begin() + 1, {&row, "read-parts", *bound});
-  const Result<RunReport> report = run_pipeline(*module, *pipeline);
+  Pipeline pipeline = parse_pipeline("infer-phase,dce").value();
+  pipeline.steps.insert(pipeline.steps.begin() + 1, {&row, "read-parts", row.bind(given).value()});
+  const Result<RunReport> report = run_pipeline(*module, pipeline);
   if (!report.ok()) return report.error().message;
   for (const StepReport& step : report->steps) {
     if (!step.unproved.empty()) return step.unproved;
@@ -134,10 +131,9 @@ TEST_CASE("claims: a law proves what the pass says, and later passes are proved 
 }
 
 TEST_CASE("claims: what a law does not bear out is said", "[passes][pipeline]") {
-  std::string text = kRows;
-  text.replace(text.find("4, 8)"), 5, "3, 6)");
-  text.replace(text.find("[4, 4](4, 1)+16"), 15, "[3, 4](4, 1)+12");
-  text.replace(text.find("%r: f32[4, 4]"), 13, "%r: f32[3, 4]");
+  std::string text = replaced(kRows, "4, 8)", "3, 6)");
+  text = replaced(text, "[4, 4](4, 1)+16", "[3, 4](4, 1)+12");
+  text = replaced(text, "%r: f32[4, 4]", "%r: f32[3, 4]");
   CHECK(run(text, {}) ==
         "after pass 2 (read-parts): results differ: output 0 (%r); claims refused: part at %h of "
         "the input graph: no tensor was copied to exactly the bytes of the value");
@@ -146,10 +142,9 @@ TEST_CASE("claims: what a law does not bear out is said", "[passes][pipeline]") 
 TEST_CASE("claims: a pass whose row does not say so may make none", "[passes][pipeline]") {
   const PassInfo row = entry<read_parts>("read-parts", Numerics::kExact, "Read parts.");
   const std::unique_ptr<Module> module = parse(kRows);
-  Result<Pipeline> pipeline = parse_pipeline("dce");
-  REQUIRE(pipeline.ok());
-  pipeline->steps = {{&row, "read-parts", *row.bind({})}};
-  CHECK_THROWS_AS(run_pipeline(*module, *pipeline), InternalError);
+  Pipeline pipeline = parse_pipeline("dce").value();
+  pipeline.steps = {{&row, "read-parts", *row.bind({})}};
+  CHECK_THROWS_AS(run_pipeline(*module, pipeline), InternalError);
 }
 
 }  // namespace

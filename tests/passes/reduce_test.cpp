@@ -49,9 +49,7 @@ Reduced reduce(ReduceCase from, const std::function<bool(const Module&, const Re
     CHECK(print_text(*module) == candidate.graph);
     return is_interesting(*module, candidate) ? Interest::kInteresting : Interest::kUninteresting;
   };
-  Result<ReduceReport> report = reduce_case(from, judge);
-  REQUIRE(report.ok());
-  result.report = *report;
+  result.report = reduce_case(from, judge).value();
   result.smallest = std::move(from);
   const std::unique_ptr<Module> module = parse(result.smallest.graph);
   CHECK(verify(*module).empty());
@@ -250,27 +248,26 @@ TEST_CASE("reduce stops when the judge does, with the smallest case so far") {
   ReduceCase best{random_case(seed, 300), std::nullopt};
   const size_t before = parse(best.graph)->num_nodes();
   size_t runs = 0;
-  const Result<ReduceReport> report = reduce_case(best, [&](const ReduceCase& candidate) {
-    if (runs == 5) return Interest::kStop;
-    ++runs;
-    return reads(*parse(candidate.graph), "aten.relu.default", "aten.mm.default") ? Interest::kInteresting
-                                                                                  : Interest::kUninteresting;
-  });
-  REQUIRE(report.ok());
-  CHECK_FALSE(report->is_complete);
-  CHECK(report->judged == 5);
-  CHECK(report->nodes < before);
-  CHECK(report->nodes > 4);
-  CHECK(parse(best.graph)->num_nodes() == report->nodes);
+  const ReduceReport report = reduce_case(best, [&](const ReduceCase& candidate) {
+                                if (runs == 5) return Interest::kStop;
+                                ++runs;
+                                return reads(*parse(candidate.graph), "aten.relu.default", "aten.mm.default")
+                                           ? Interest::kInteresting
+                                           : Interest::kUninteresting;
+                              }).value();
+  CHECK_FALSE(report.is_complete);
+  CHECK(report.judged == 5);
+  CHECK(report.nodes < before);
+  CHECK(report.nodes > 4);
+  CHECK(parse(best.graph)->num_nodes() == report.nodes);
 }
 
 TEST_CASE("reduce refuses what does not parse") {
   ReduceCase bad{"graph", std::nullopt};
   CHECK_FALSE(reduce_case(bad, [](const ReduceCase&) { return Interest::kInteresting; }).ok());
   ReduceCase passes{"fxg 0\ngraph @g {\n  return ()\n}\n", "no-such-pass"};
-  const Result<ReduceReport> report = reduce_case(passes, [](const ReduceCase&) { return Interest::kInteresting; });
-  REQUIRE_FALSE(report.ok());
-  CHECK(report.error().code == ErrorCode::kUnknownPass);
+  const Error error = reduce_case(passes, [](const ReduceCase&) { return Interest::kInteresting; }).error();
+  CHECK(error.code == ErrorCode::kUnknownPass);
 }
 
 // -- the edits, from text to text

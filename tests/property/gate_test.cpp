@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -13,6 +12,8 @@
 #include "ir/prepare.h"
 #include "tests/catch.h"
 #include "tests/cli/run.h"
+#include "tests/count.h"
+#include "tests/must.h"
 #include "tests/parts.h"
 #include "tests/property/graph_edits.h"
 #include "tests/testdata/files.h"
@@ -22,10 +23,7 @@ namespace {
 
 // FXOPT_GATE_EDITS sets the number of regressions and of neutral edits. The number of an edit
 // determines it.
-uint64_t number_of_edits() {
-  const char* text = std::getenv("FXOPT_GATE_EDITS");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 100;
-}
+uint64_t number_of_edits() { return count_given("FXOPT_GATE_EDITS", 100); }
 
 // One real graph and its baseline.
 struct Subject {
@@ -72,17 +70,11 @@ class Subjects {
   std::vector<Subject> list_;
 };
 
-std::unique_ptr<Module> load(const Subject& subject) {
-  Result<std::unique_ptr<Module>> module = load_module(subject.path);
-  if (!module.ok()) FAIL(format_error(module.error()));
-  return std::move(*module);
-}
+std::unique_ptr<Module> load(const Subject& subject) { return must(load_module(subject.path)); }
 
 // Uses a plain write: a crash-safe write would take longer than the rest of the test.
 CliResult check(const Subject& subject, const Module& module, const std::string& path, const std::string& limit) {
-  const Result<std::string> bytes = print_module(module, *format_of_path(path));
-  if (!bytes.ok()) FAIL(format_error(bytes.error()));
-  write_text(path, *bytes);
+  write_text(path, must(print_module(module, *format_of_path(path))));
   return run_fxopt({"mem", path, "--baseline", subject.base, "--max-growth", limit});
 }
 
@@ -180,8 +172,7 @@ TEST_CASE("gates: the name of a symbol does not count") {
   const TempFolder folder;
   const std::unique_ptr<Module> module = load_testdata("exported.pb.zst");
   std::string text = print_text(*module);
-  const std::string path = folder / "step.fxg", base = folder / "base.json";
-  write_text(path, text);
+  const std::string path = folder.write("step.fxg", text), base = folder / "base.json";
   REQUIRE(run_fxopt({"mem", path, "--baseline", base, "--update-baseline"}).exit == 0);
   REQUIRE(contains(text, "s52"));
   for (size_t at = text.find("s52"); at != std::string::npos; at = text.find("s52", at)) text.replace(at, 3, "s7");

@@ -55,46 +55,27 @@ GraphEditor::GraphEditor(Module& module, uint64_t seed)
 }
 
 std::optional<std::string> GraphEditor::apply(Regression kind) {
-  switch (kind) {
-    case Regression::kGrow:
-    case Regression::kGrowAndRename: {
-      const std::optional<std::string> grown = grow_at_peak();
-      if (!grown.has_value() || kind == Regression::kGrow) return grown;
-      const NodeId node = graph_.find(module_.intern(*grown));
-      rename(true);
-      return std::string(graph_.name_of(node));
-    }
-    case Regression::kMovePeak:
-      return move_peak();
-    case Regression::kLateReader:
-      return add_late_reader();
-    case Regression::kNewNode:
-      return add_large_node();
-    case Regression::kLostCheckpoint:
-      return lose_checkpoint();
-  }
-  return std::nullopt;
+  if (kind == Regression::kMovePeak) return move_peak();
+  if (kind == Regression::kLateReader) return add_late_reader();
+  if (kind == Regression::kNewNode) return add_large_node();
+  if (kind == Regression::kLostCheckpoint) return lose_checkpoint();
+  const std::optional<std::string> grown = grow_at_peak();
+  if (!grown.has_value() || kind == Regression::kGrow) return grown;
+  const NodeId node = graph_.find(module_.intern(*grown));
+  rename(true);
+  return std::string(graph_.name_of(node));
 }
 
 bool GraphEditor::apply(NeutralEdit kind) {
-  switch (kind) {
-    case NeutralEdit::kRenameAll:
-      rename(true);
-      return true;
-    case NeutralEdit::kRenameSome:
-      rename(false);
-      return true;
-    case NeutralEdit::kSwap:
-      return swap();
-    case NeutralEdit::kInsertAlias:
-      return insert_alias();
-    case NeutralEdit::kRemoveIdentity:
-      return remove_identity();
-    case NeutralEdit::kMetadata:
-      add_metadata();
-      return true;
+  if (kind == NeutralEdit::kSwap) return swap();
+  if (kind == NeutralEdit::kInsertAlias) return insert_alias();
+  if (kind == NeutralEdit::kRemoveIdentity) return remove_identity();
+  if (kind == NeutralEdit::kMetadata) {
+    add_metadata();
+  } else {
+    rename(kind == NeutralEdit::kRenameAll);
   }
-  return false;
+  return true;
 }
 
 // A random growth from slightly above 0.1 % to 5 % of the peak.

@@ -3,13 +3,14 @@
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "ir/check/verify.h"
 #include "ir/io/io.h"
 #include "tests/catch.h"
+#include "tests/count.h"
+#include "tests/must.h"
 #include "tests/parts.h"
 #include "tests/property/random_module.h"
 
@@ -18,28 +19,16 @@ namespace {
 
 // FXOPT_RANDOM_GRAPHS sets the number of modules for long runs. The number of a module determines
 // it.
-uint64_t number_of_modules() {
-  const char* text = std::getenv("FXOPT_RANDOM_GRAPHS");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 10000;
-}
+uint64_t number_of_modules() { return count_given("FXOPT_RANDOM_GRAPHS", 10000); }
 
-std::string pb_of(const Module& module) {
-  Result<std::string> bytes = print_pb(module);
-  if (!bytes.ok()) FAIL(format_error(bytes.error()));
-  return std::move(*bytes);
-}
+std::string pb_of(const Module& module) { return must(print_pb(module)); }
 
 std::string through(const std::string& pb, Format format) {
-  Result<std::unique_ptr<Module>> module = parse_pb(pb, "original.pb");
-  if (!module.ok()) FAIL(format_error(module.error()));
-  Result<std::string> printed = print_module(**module, format);
-  if (!printed.ok()) FAIL(format_error(printed.error()));
-  Result<std::unique_ptr<Module>> again = parse_module(*printed, format, "printed");
-  if (!again.ok()) FAIL(format_error(again.error()));
-  Result<std::string> twice = print_module(**again, format);
-  if (!twice.ok()) FAIL(format_error(twice.error()));
-  if (*twice != *printed) FAIL("printing what was read gives other text");
-  return pb_of(**again);
+  std::string printed = must(print_module(*must(parse_pb(pb, "original.pb")), format));
+  std::unique_ptr<Module> again = must(parse_module(printed, format, "printed"));
+  std::string twice = must(print_module(*again, format));
+  if (twice != printed) FAIL("printing what was read gives other text");
+  return pb_of(*again);
 }
 
 void survive_every_form(uint64_t part, uint64_t parts) {

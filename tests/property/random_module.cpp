@@ -70,82 +70,40 @@ class Generator {
   // -- arguments of metadata: every kind that is allowed there
   void push_meta(ArgStack& stack, Pool& pool, int depth) {
     const size_t mark = stack.mark();
-    switch (below(depth > 0 ? 22 : 16)) {
-      case 0:
-        stack.push(Arg::none());
-        break;
-      case 1:
-        stack.push(Arg::boolean(chance(50)));
-        break;
-      case 2:
-        stack.push(Arg::integer(static_cast<int64_t>(random_())));
-        break;
-      case 3:
-        stack.push(Arg::floating_bits(random_()));
-        break;
-      case 4:
-        stack.push(Arg::floating(static_cast<double>(below(1000)) / 8.0));
-        break;
-      case 5:
-        stack.push(Arg::string(word()));
-        break;
-      case 6:
-        stack.push(Arg::dtype(DType::kBfloat16));
-        break;
-      case 7:
-        stack.push(Arg::named(ArgKind::kDevice, name("cuda:0")));
-        break;
-      case 8:
-        stack.push(Arg::layout(Layout::kSparseCsr));
-        break;
-      case 9:
-        stack.push(Arg::memory_format(MemoryFormat::kChannelsLast));
-        break;
-      case 10:
-        stack.push(Arg::named(ArgKind::kOp, name("aten.mm.default")));
-        break;
-      case 11:
-        stack.push(Arg::named(ArgKind::kBytes, name("raw\x01\xff")));
-        break;
-      case 12:
-        stack.push(Arg::uid_ref(below(100)));
-        break;
-      case 13:
-        stack.push(Arg::ellipsis());
-        break;
-      case 14:
-        stack.push(Arg::value(pool.append_value(random_tensor(pool))));
-        break;
-      case 15:
-        stack.push(Arg::named(ArgKind::kMesh, name("mesh")));
-        break;
-      case 16:
-        push_children(stack, pool, depth, below(4));
-        stack.close(ArgKind::kList, mark);
-        break;
-      case 17:
-        push_children(stack, pool, depth, below(4));
-        stack.close(ArgKind::kTuple, mark, chance(20) ? name("torch.Size") : StringId());
-        break;
-      case 18:
-        push_children(stack, pool, depth, 2 * below(3));
-        stack.close(ArgKind::kDict, mark);
-        break;
-      case 19:
-        push_children(stack, pool, depth, 3);
-        stack.close(ArgKind::kSlice, mark);
-        break;
-      case 20:
-        stack.push(Arg::string(name("CheckpointPolicy")));
-        stack.push(Arg::string(name("MUST_SAVE")));
-        stack.push(chance(50) ? Arg::integer(1) : Arg::none());
-        stack.close(ArgKind::kEnum, mark);
-        break;
-      default:
-        stack.push(Arg::floating(1.5));
-        stack.push(Arg::floating(-0.0));
-        stack.close(ArgKind::kComplex, mark);
-        break;
+    const uint64_t kind = below(depth > 0 ? 22 : 16);
+    if (kind == 0) stack.push(Arg::none());
+    if (kind == 1) stack.push(Arg::boolean(chance(50)));
+    if (kind == 2) stack.push(Arg::integer(static_cast<int64_t>(random_())));
+    if (kind == 3) stack.push(Arg::floating_bits(random_()));
+    if (kind == 4) stack.push(Arg::floating(static_cast<double>(below(1000)) / 8.0));
+    if (kind == 5) stack.push(Arg::string(word()));
+    if (kind == 6) stack.push(Arg::dtype(DType::kBfloat16));
+    if (kind == 7) stack.push(Arg::named(ArgKind::kDevice, name("cuda:0")));
+    if (kind == 8) stack.push(Arg::layout(Layout::kSparseCsr));
+    if (kind == 9) stack.push(Arg::memory_format(MemoryFormat::kChannelsLast));
+    if (kind == 10) stack.push(Arg::named(ArgKind::kOp, name("aten.mm.default")));
+    if (kind == 11) stack.push(Arg::named(ArgKind::kBytes, name("raw\x01\xff")));
+    if (kind == 12) stack.push(Arg::uid_ref(below(100)));
+    if (kind == 13) stack.push(Arg::ellipsis());
+    if (kind == 14) stack.push(Arg::value(pool.append_value(random_tensor(pool))));
+    if (kind == 15) stack.push(Arg::named(ArgKind::kMesh, name("mesh")));
+    if (kind == 16 || kind == 17) push_children(stack, pool, depth, below(4));
+    if (kind == 16) stack.close(ArgKind::kList, mark);
+    if (kind == 17) stack.close(ArgKind::kTuple, mark, chance(20) ? name("torch.Size") : StringId());
+    if (kind == 18) push_children(stack, pool, depth, 2 * below(3));
+    if (kind == 18) stack.close(ArgKind::kDict, mark);
+    if (kind == 19) push_children(stack, pool, depth, 3);
+    if (kind == 19) stack.close(ArgKind::kSlice, mark);
+    if (kind == 20) {
+      stack.push(Arg::string(name("CheckpointPolicy")));
+      stack.push(Arg::string(name("MUST_SAVE")));
+      stack.push(chance(50) ? Arg::integer(1) : Arg::none());
+      stack.close(ArgKind::kEnum, mark);
+    }
+    if (kind == 21) {
+      stack.push(Arg::floating(1.5));
+      stack.push(Arg::floating(-0.0));
+      stack.close(ArgKind::kComplex, mark);
     }
   }
 
@@ -214,31 +172,14 @@ class Generator {
   }
 
   void add_node(Graph& graph) {
-    switch (below(10)) {
-      case 0:
-        if (wanted(Feature::kView)) return add_alias(graph);
-        break;
-      case 1:
-        if (wanted(Feature::kMultiOutput)) return add_multi_output(graph);
-        break;
-      case 2:
-        if (wanted(Feature::kInPlace)) return add_in_place(graph);
-        break;
-      case 3:
-        if (wanted(Feature::kOutVariant)) return add_out_variant(graph);
-        break;
-      case 4:
-        if (wanted(Feature::kCollective)) return add_collective(graph);
-        break;
-      case 5:
-        if (wanted(Feature::kRandomness)) return add_random(graph);
-        break;
-      case 6:
-        if (subgraph_.is_valid()) return add_higher_order(graph);
-        break;
-      default:
-        break;
-    }
+    const uint64_t kind = below(10);
+    if (kind == 0 && wanted(Feature::kView)) return add_alias(graph);
+    if (kind == 1 && wanted(Feature::kMultiOutput)) return add_multi_output(graph);
+    if (kind == 2 && wanted(Feature::kInPlace)) return add_in_place(graph);
+    if (kind == 3 && wanted(Feature::kOutVariant)) return add_out_variant(graph);
+    if (kind == 4 && wanted(Feature::kCollective)) return add_collective(graph);
+    if (kind == 5 && wanted(Feature::kRandomness)) return add_random(graph);
+    if (kind == 6 && subgraph_.is_valid()) return add_higher_order(graph);
     add_unary(graph, chance(50) ? "aten.exp.default" : "aten.neg.default", random_tensor(graph.pool()));
   }
 

@@ -10,6 +10,7 @@
 #include "runtime/plan/plan.h"
 #include "runtime/plan/print.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 #include "tests/testdata/files.h"
 
 namespace fxopt {
@@ -33,11 +34,7 @@ Draws draws_of(const FxPlan& plan) {
   return draws;
 }
 
-Draws planned_draws(std::unique_ptr<Module> module) {
-  const Result<std::unique_ptr<Plan>> plan = lower_step(*module);
-  if (!plan.ok()) FAIL(format_error(plan.error()));
-  return draws_of((*plan)->view());
-}
+Draws planned_draws(std::unique_ptr<Module> module) { return draws_of(must(lower_step(*module))->view()); }
 
 TEST_CASE("draws: every exact pipeline and cut of GPT-2 draws the same numbers in the same places") {
   for (const std::string file : {"gpt2_joint_twin.pb.zst", "gpt2_flb_twin.pb.zst"}) {
@@ -69,17 +66,13 @@ graph @main {
 
 TEST_CASE("draws: a copy has its original's slot, which counting draws would not give it") {
   const auto repeated = [](bool by_order) {
-    Result<std::unique_ptr<Module>> module = parse_module(std::string(kRepeatedDraw), Format::kText, "text");
-    REQUIRE(module.ok());
-    optimize(**module, "remat");
-    const Result<Step> step = find_step(**module);
-    REQUIRE(step.ok());
-    const Graph& graph = (*module)->graph(compose_step(**module, *step));
+    std::unique_ptr<Module> module = parse_module(std::string(kRepeatedDraw), Format::kText, "text").value();
+    optimize(*module, "remat");
+    const Step step = find_step(*module).value();
+    const Graph& graph = module->graph(compose_step(*module, step));
     uint64_t next = 0;
     const DrawKeys ordered = [&](const Graph&, NodeId) { return DrawKey{0, next++}; };
-    Result<std::unique_ptr<Plan>> plan = lower(graph, by_order ? ordered : draw_keys(**module, *step, graph));
-    REQUIRE(plan.ok());
-    return *std::move(plan);
+    return lower(graph, by_order ? ordered : draw_keys(*module, step, graph)).value();
   };
   const std::unique_ptr<Plan> plan = repeated(false), planted = repeated(true);
   CHECK(plan->draws.size() == 2);
@@ -92,12 +85,11 @@ TEST_CASE("draws: a copy has its original's slot, which counting draws would not
 
 TEST_CASE("draws: each microbatch draws its own numbers") {
   std::unique_ptr<Module> module = load_optimized("gpt2_joint_twin.pb.zst", "partition{mode=default}");
-  const Result<Step> once = find_step(*module);
-  REQUIRE(once.ok());
-  REQUIRE(once->runs.size() == 2);
-  CHECK(invocations_of(*module, *once) == std::vector<uint32_t>{0, 0});
-  Step twice = *once;
-  twice.runs.insert(twice.runs.end(), once->runs.begin(), once->runs.end());
+  const Step once = find_step(*module).value();
+  REQUIRE(once.runs.size() == 2);
+  CHECK(invocations_of(*module, once) == std::vector<uint32_t>{0, 0});
+  Step twice = once;
+  twice.runs.insert(twice.runs.end(), once.runs.begin(), once.runs.end());
   CHECK(invocations_of(*module, twice) == std::vector<uint32_t>{0, 0, 1, 1});
 }
 

@@ -22,6 +22,7 @@
 #include "runtime/run/tensors.h"
 #include "tests/catch.h"
 #include "tests/cli/run.h"
+#include "tests/must.h"
 #include "tests/runtime/cuda/emulated_kernels.h"
 
 namespace fxopt {
@@ -56,13 +57,9 @@ struct LoweredCase {
 
 LoweredCase lower_case(const OpCase& op_case, const Safetensors& data) {
   LoweredCase lowered;
-  Result<std::unique_ptr<Module>> module = parse_module("fxg 0\n" + op_case.text, Format::kText, op_case.name);
-  if (!module.ok()) FAIL(format_error(module.error()));
-  lowered.module = *std::move(module);
+  lowered.module = must(parse_module("fxg 0\n" + op_case.text, Format::kText, op_case.name));
   for (const Error& error : prepare(*lowered.module).broken) FAIL(format_error(error));
-  Result<std::unique_ptr<Plan>> plan = lower_step(*lowered.module);
-  if (!plan.ok()) FAIL(format_error(plan.error()));
-  lowered.plan = *std::move(plan);
+  lowered.plan = must(lower_step(*lowered.module));
   InputOptions options;
   const FxPlan& view = lowered.view();
   for (uint64_t i = 0; i < view.num_inputs; ++i) {
@@ -70,9 +67,7 @@ LoweredCase lower_case(const OpCase& op_case, const Safetensors& data) {
     REQUIRE(tensor != nullptr);
     options.given[std::string(text_at(view, view.inputs[i].name))] = {tensor, std::nullopt, ""};
   }
-  Result<std::unique_ptr<StepInputs>> inputs = StepInputs::bind(view, options);
-  if (!inputs.ok()) FAIL(format_error(inputs.error()));
-  lowered.inputs = *std::move(inputs);
+  lowered.inputs = must(StepInputs::bind(view, options));
   return lowered;
 }
 
@@ -90,16 +85,14 @@ std::vector<Got> run_case(LoweredCase& lowered, const FxKernelTable& kernels, ui
   options.given = lowered.inputs->given();
   lowered.inputs->restore();  // undoes in-place writes of earlier runs
   const FxPlan& plan = lowered.view();
-  const Result<std::unique_ptr<HostProgram>> program = HostProgram::prepare(plan, lowered.inputs->values(), options);
-  if (!program.ok()) FAIL(format_error(program.error()));
-  const Status status = (*program)->run();
-  if (!status.ok()) FAIL(format_error(status.error()));
+  const std::unique_ptr<HostProgram> program = must(HostProgram::prepare(plan, lowered.inputs->values(), options));
+  must(program->run());
   std::vector<Got> results;
   for (uint64_t i = 0; i < plan.num_outputs; ++i) {
     const std::optional<PlacedTensor> tensor =
         placed_tensor(plan, lowered.inputs->values(), index_of(plan.outputs[i].value));
     REQUIRE(tensor.has_value());
-    results.push_back({tensor->shape.dtype, copy_out(*tensor, (*program)->bytes_of(tensor->storage))});
+    results.push_back({tensor->shape.dtype, copy_out(*tensor, program->bytes_of(tensor->storage))});
   }
   return results;
 }
@@ -164,9 +157,8 @@ std::string operator_of(const OpCase& op_case) {
 }
 
 void check_family(const std::string& family, std::set<std::string>& operators) {
-  const Result<SafetensorsFile> file = load_safetensors(kFolder + family + ".safetensors");
-  REQUIRE(file.ok());
-  const Safetensors& data = file->content;
+  const SafetensorsFile file = load_safetensors(kFolder + family + ".safetensors").value();
+  const Safetensors& data = file.content;
   std::map<std::string, double> worst;
   for (const OpCase& op_case : cases_of(family)) {
     CAPTURE(op_case.text);

@@ -15,6 +15,7 @@
 #include "runtime/plan/print.h"
 #include "tests/catch.h"
 #include "tests/cli/run.h"
+#include "tests/must.h"
 
 namespace fxopt {
 namespace {
@@ -32,10 +33,9 @@ std::vector<std::string> files_below(const std::filesystem::path& folder) {
 
 // The text after the graph: its plan, or "error: FX0803 message".
 std::string outcome_of(const std::string& text, const std::string& file) {
-  Result<std::unique_ptr<Module>> module = parse_module("fxg 0\n" + text, Format::kText, file);
-  if (!module.ok()) FAIL(format_error(module.error()));
-  for (const Error& error : prepare(**module).broken) FAIL_CHECK(format_error(error));
-  const Result<std::unique_ptr<Plan>> plan = lower_step(**module);
+  std::unique_ptr<Module> module = must(parse_module("fxg 0\n" + text, Format::kText, file));
+  for (const Error& error : prepare(*module).broken) FAIL_CHECK(format_error(error));
+  const Result<std::unique_ptr<Plan>> plan = lower_step(*module);
   if (!plan.ok()) return "error: " + code_name(plan.error().code) + " " + plan.error().message + "\n";
   for (const PlanFault& fault : check_plan((*plan)->view())) FAIL_CHECK(fault.message);
   return print_plan((*plan)->view());

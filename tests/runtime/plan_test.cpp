@@ -15,6 +15,7 @@
 #include "runtime/plan/place.h"
 #include "runtime/plan/print.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 #include "tests/testdata/files.h"
 
 namespace fxopt {
@@ -29,12 +30,9 @@ struct Planned {
 Planned plan_of(std::unique_ptr<Module> module) {
   Planned planned;
   prepare(*module);
-  const Result<Step> step = find_step(*module);
-  if (!step.ok()) FAIL(format_error(step.error()));
-  planned.graph = &module->graph(compose_step(*module, *step));
-  Result<std::unique_ptr<Plan>> plan = lower(*planned.graph, draw_keys(*module, *step, *planned.graph));
-  if (!plan.ok()) FAIL(format_error(plan.error()));
-  planned.plan = *std::move(plan);
+  const Step step = must(find_step(*module));
+  planned.graph = &module->graph(compose_step(*module, step));
+  planned.plan = must(lower(*planned.graph, draw_keys(*module, step, *planned.graph)));
   planned.module = std::move(module);
   return planned;
 }
@@ -108,14 +106,13 @@ TEST_CASE("plan: all of testdata is planned without a fault, and placed on one s
         PlaceOptions options;
         options.device = device;
         options.streams = streams;
-        const Result<PlanPlacement> placed = place(plan, options);
-        REQUIRE(placed.ok());
+        const PlanPlacement placed = place(plan, options).value();
         ++placements;
-        require_clean(check_placement(plan, placed->view()), name);
-        CAPTURE(name, streams, placed->arena_bytes, placed->lower_bound);
+        require_clean(check_placement(plan, placed.view()), name);
+        CAPTURE(name, streams, placed.arena_bytes, placed.lower_bound);
         // The search gives up on this graph, 10,752 B above the bound of 15.6 GB.
         const bool is_hard = name == "gpu/unet_joint.pb.zst";
-        const int64_t above = placed->arena_bytes - placed->lower_bound;
+        const int64_t above = placed.arena_bytes - placed.lower_bound;
         CHECK((above == 0 || (is_hard && above <= 10752)));
       }
     }
@@ -142,14 +139,13 @@ TEST_CASE("place: workspaces lie beside what their steps use") {
         options.streams = streams;
         const int64_t without = place(plan, options)->arena_bytes;
         options.workspace = asks;
-        const Result<PlanPlacement> placed = place(plan, options);
-        REQUIRE(placed.ok());
         CAPTURE(name, streams);
-        require_clean(check_placement(plan, placed->view()), name);
-        const auto count = std::count_if(placed->workspaces.begin(), placed->workspaces.end(),
+        const PlanPlacement placed = place(plan, options).value();
+        require_clean(check_placement(plan, placed.view()), name);
+        const auto count = std::count_if(placed.workspaces.begin(), placed.workspaces.end(),
                                          [](const FxBlock& block) { return block.kind == FX_BLOCK_ARENA; });
         asked += count;
-        CHECK(placed->arena_bytes >= without);
+        CHECK(placed.arena_bytes >= without);
       }
     }
     CHECK(asked == 2 * asking);  // each on one device, for one stream and for two

@@ -150,17 +150,14 @@ uint32_t far_step(const FxKernelTable* table, int calls) {
   REQUIRE(run.run().ok());
   const std::unique_ptr<Plan> wide = widen(run.view(), run.values());
   run.inputs().restore();
-  const Result<WidenedInputs> given =
-      WidenedInputs::convert(run.view(), wide->view(), run.values(), run.inputs().given());
-  REQUIRE(given.ok());
+  const WidenedInputs given =
+      WidenedInputs::convert(run.view(), wide->view(), run.values(), run.inputs().given()).value();
   ExecuteOptions options = run.options();
-  options.given = given->given();
-  Result<std::unique_ptr<HostProgram>> program = HostProgram::prepare(wide->view(), run.values(), options);
-  REQUIRE(program.ok());
+  options.given = given.given();
+  std::unique_ptr<HostProgram> program = HostProgram::prepare(wide->view(), run.values(), options).value();
   Planted::calls_left = calls;
-  const Result<std::optional<uint32_t>> found = first_far_step(run.program(), **program, run.values());
-  REQUIRE(found.ok());
-  return found->value_or(FX_NONE);
+  const std::optional<uint32_t> found = first_far_step(run.program(), *program, run.values()).value();
+  return found.value_or(FX_NONE);
 }
 
 TEST_CASE("run: a planted mistake in each kernel is among the suspects, and alone where values of nodes are compared") {
@@ -274,11 +271,10 @@ TEST_CASE("run: a kernel that writes beyond its result is found by guards") {
     TestRun run(load_testdata("gpt2_flb_twin.pb.zst"));
     run.options().kernels = &table.table;
     run.options().debug_memory = true;
-    const Status status = run.run();
-    REQUIRE_FALSE(status.ok());
-    CHECK(status.error().code == ErrorCode::kInternal);
-    CHECK(status.error().message.find("its kernel wrote beyond storage") == 0);
-    CHECK_FALSE(status.error().where.node.empty());
+    const Error error = run.run().error();
+    CHECK(error.code == ErrorCode::kInternal);
+    CHECK(error.message.find("its kernel wrote beyond storage") == 0);
+    CHECK_FALSE(error.where.node.empty());
   }
 }
 
@@ -329,11 +325,10 @@ TEST_CASE("run: an index beyond its table names the node and the element") {
   %r: f32[4, 2] = aten.embedding.default(%w, %n)
   return (%r,)
 })"));
-  const Status status = run.run();
-  REQUIRE_FALSE(status.ok());
-  CHECK(status.error().code == ErrorCode::kRunFailed);
-  CHECK(status.error().message == "an index is beyond its dimension, at element 3");
-  CHECK(status.error().where.node == "r");
+  const Error error = run.run().error();
+  CHECK(error.code == ErrorCode::kRunFailed);
+  CHECK(error.message == "an index is beyond its dimension, at element 3");
+  CHECK(error.where.node == "r");
 }
 
 TEST_CASE("run: an assertion that fails says its message, node and line") {
@@ -403,9 +398,7 @@ TEST_CASE("run: a constant of the file is refused where an assertion or the call
   return (%c,)
 })"}) {
     TestRun run(parsed(text));
-    const Status status = run.run();
-    REQUIRE_FALSE(status.ok());
-    CHECK(status.error().code == ErrorCode::kUnsupportedOp);
+    CHECK(run.run().error().code == ErrorCode::kUnsupportedOp);
   }
 }
 
@@ -413,9 +406,7 @@ TEST_CASE("run: an interrupted run says where") {
   TestRun run(load_testdata("gpt2_flb_twin.pb.zst"));
   int steps = 0;
   run.options().is_interrupted = [&] { return ++steps > 20; };
-  const Status status = run.run();
-  REQUIRE_FALSE(status.ok());
-  CHECK(status.error().message == "interrupted before step 20 of 170");
+  CHECK(run.run().error().message == "interrupted before step 20 of 170");
 }
 
 TEST_CASE("run: devices of a file are all the CPU, and what this version does not run is refused with the node") {
@@ -434,22 +425,20 @@ graph @main {
   %y: f32[4] = aten.mul.Tensor(%x, %c)
   return (%y,)
 })"));
-  const Status status = constant.run();
-  REQUIRE_FALSE(status.ok());
-  CHECK(status.error().code == ErrorCode::kUnsupportedOp);
-  CHECK(status.error().where.node == "y");
-  CHECK(status.error().message.find("a constant of the file") != std::string::npos);
+  const Error error = constant.run().error();
+  CHECK(error.code == ErrorCode::kUnsupportedOp);
+  CHECK(error.where.node == "y");
+  CHECK(error.message.find("a constant of the file") != std::string::npos);
 }
 
 // No operator gives such records. A kernel would access elements out of bounds, or never end.
 TEST_CASE("run: calls whose sizes or types do not fit are refused") {
   const auto refused = [](const std::string& inputs, const std::string& call) {
     TestRun run(parsed("graph @main {\n" + inputs + "  %r: " + call + "\n  return (%r,)\n}"));
-    const Status status = run.run();
     CAPTURE(call);
-    REQUIRE_FALSE(status.ok());
-    CHECK(status.error().code == ErrorCode::kUnsupportedOp);
-    CHECK(status.error().where.node == "r");
+    const Error error = run.run().error();
+    CHECK(error.code == ErrorCode::kUnsupportedOp);
+    CHECK(error.where.node == "r");
   };
   const std::string x = "  %x: f32[2, 3] = placeholder()\n", n = "  %n: i64[2, 3] = placeholder()\n";
   refused(n, "i64[2, 3] = aten._softmax.default(%n, 1, False)");
@@ -490,10 +479,9 @@ TEST_CASE("run: what is written in place and read at another place is refused") 
   %r: f32[3, 3] = aten.add_.Tensor(%x, %t)
   return (%r,)
 })"));
-  const Status status = run.run();
-  REQUIRE_FALSE(status.ok());
-  CHECK(status.error().code == ErrorCode::kUnsupportedOp);
-  CHECK(status.error().message.find("its result overlaps an operand or itself in memory") != std::string::npos);
+  const Error error = run.run().error();
+  CHECK(error.code == ErrorCode::kUnsupportedOp);
+  CHECK(error.message.find("its result overlaps an operand or itself in memory") != std::string::npos);
   TestRun expanded(parsed(R"(graph @main {
   %x: f32[1] = placeholder()
   %y: f32[4] = placeholder()
@@ -535,23 +523,19 @@ TEST_CASE("run: more memory than there is is refused, for the arena and for inpu
   %y: f32[4] = aten.sum.dim_IntList(%x, [0])
   return (%y,)
 })"));
-  const Status status = arena.run();
-  REQUIRE_FALSE(status.ok());
-  CHECK(status.error().code == ErrorCode::kOutOfMemory);
+  const Error error = arena.run().error();
+  CHECK(error.code == ErrorCode::kOutOfMemory);
   // %x and %y are both live at %y.
-  CHECK(status.error().where.node == "y");
+  CHECK(error.where.node == "y");
   // The size includes partial sums.
-  CHECK(status.error().message.find("the step needs 17596481012224 bytes") == 0);
+  CHECK(error.message.find("the step needs 17596481012224 bytes") == 0);
   std::unique_ptr<Module> module =
       parsed("graph @main {\n  %x: f32[1099511627776, 4] = placeholder()\n  return (%x,)\n}");
   REQUIRE(prepare(*module).broken.empty());
-  Result<std::unique_ptr<Plan>> plan = lower_step(*module);
-  REQUIRE(plan.ok());
+  std::unique_ptr<Plan> plan = lower_step(*module).value();
   InputOptions options;
   options.fill = Fill::kZeros;
-  const Result<std::unique_ptr<StepInputs>> inputs = StepInputs::bind((*plan)->view(), options);
-  REQUIRE_FALSE(inputs.ok());
-  CHECK(inputs.error().code == ErrorCode::kOutOfMemory);
+  CHECK(StepInputs::bind(plan->view(), options).error().code == ErrorCode::kOutOfMemory);
 }
 
 TEST_CASE("run: inputs of other dtypes, sizes and ranges are refused before anything runs") {
@@ -559,14 +543,13 @@ TEST_CASE("run: inputs of other dtypes, sizes and ranges are refused before anyt
   const auto bind = [&](DType dtype, std::vector<int64_t> sizes, const char* text) {
     std::unique_ptr<Module> module = parsed(text);
     REQUIRE(prepare(*module).broken.empty());
-    Result<std::unique_ptr<Plan>> plan = lower_step(*module);
-    REQUIRE(plan.ok());
+    std::unique_ptr<Plan> plan = lower_step(*module).value();
     size_t count = 1;
     for (const int64_t size : sizes) count *= static_cast<size_t>(size);
     const SafetensorsTensor tensor{"x", dtype, std::move(sizes), std::as_bytes(std::span(numbers)).first(count * 4)};
     InputOptions options;
     options.given["x"] = {&tensor, std::nullopt, "x.safetensors"};
-    const Result<std::unique_ptr<StepInputs>> inputs = StepInputs::bind((*plan)->view(), options);
+    const Result<std::unique_ptr<StepInputs>> inputs = StepInputs::bind(plan->view(), options);
     return inputs.ok() ? std::string("ok") : inputs.error().message;
   };
   const char* const fixed =

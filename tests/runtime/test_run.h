@@ -16,6 +16,7 @@
 #include "runtime/run/inputs.h"
 #include "runtime/run/tensors.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 
 namespace fxopt {
 
@@ -25,15 +26,11 @@ class TestRun {
   explicit TestRun(std::unique_ptr<Module> module, const std::map<std::string, GivenInput, std::less<>>& given = {})
       : module_(std::move(module)) {
     for (const Error& error : prepare(*module_).broken) FAIL(format_error(error));
-    Result<std::unique_ptr<Plan>> plan = lower_step(*module_);
-    if (!plan.ok()) FAIL(format_error(plan.error()));
-    plan_ = *std::move(plan);
+    plan_ = must(lower_step(*module_));
     InputOptions options;
     options.fill = Fill::kRandom;
     options.given = given;
-    Result<std::unique_ptr<StepInputs>> inputs = StepInputs::bind(view(), options);
-    if (!inputs.ok()) FAIL(format_error(inputs.error()));
-    inputs_ = *std::move(inputs);
+    inputs_ = must(StepInputs::bind(view(), options));
   }
 
   const FxPlan& view() { return plan_->view(); }
@@ -68,8 +65,7 @@ class TestRun {
 
   // Runs the step. Returns the outputs that are tensors, by name.
   std::map<std::string, std::vector<std::byte>> outputs() {
-    const Status status = run();
-    if (!status.ok()) FAIL(format_error(status.error()));
+    must(run());
     std::map<std::string, std::vector<std::byte>> found;
     const std::vector<std::string> names = output_names(view());
     for (uint64_t i = 0; i < view().num_outputs; ++i) {
@@ -88,9 +84,7 @@ class TestRun {
 };
 
 inline std::unique_ptr<Module> parsed(const std::string& text) {
-  Result<std::unique_ptr<Module>> module = parse_module("fxg 0\n" + text, Format::kText, "test.fxg");
-  if (!module.ok()) FAIL(format_error(module.error()));
-  return *std::move(module);
+  return must(parse_module("fxg 0\n" + text, Format::kText, "test.fxg"));
 }
 
 }  // namespace fxopt

@@ -51,8 +51,7 @@ double growth(const std::vector<std::string>& command, const std::string& small,
 
 void check_shape(const Shape& shape) {
   const TempFolder folder;
-  const std::string small = folder / "small.fxg", large = folder / "large.fxg";
-  write_text(small, shape.text(shape.size));
+  const std::string small = folder.write("small.fxg", shape.text(shape.size)), large = folder / "large.fxg";
   write_text(large, shape.text(shape.size * kFactor));
   std::printf("%-33s", shape.name);
   for (const std::vector<std::string>& command : kCommands) {
@@ -77,8 +76,7 @@ TEST_CASE("scaling: the time of commands grows with the graph, whatever is large
 
 TEST_CASE("scaling: graphs that run each other may be nested deeper than calls") {
   const TempFolder folder;
-  const std::string file = folder / "deep.fxg", binary = folder / "deep.pb";
-  write_text(file, nested_graphs(kDeep));
+  const std::string file = folder.write("deep.fxg", nested_graphs(kDeep)), binary = folder / "deep.pb";
   CHECK(run_fxopt({"convert", file, "-o", binary}).exit == 0);
   for (const std::vector<std::string>& command : kCommands) {
     CAPTURE(command);

@@ -9,6 +9,7 @@
 #include "ir/check/verify.h"
 #include "ir/io/io.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 #include "tests/parse.h"
 #include "tests/parts.h"
 #include "tests/testdata/files.h"
@@ -16,11 +17,7 @@
 namespace fxopt {
 namespace {
 
-std::string printed(const Module& module, Format format) {
-  Result<std::string> bytes = print_module(module, format);
-  if (!bytes.ok()) FAIL(format_error(bytes.error()));
-  return std::move(*bytes);
-}
+std::string printed(const Module& module, Format format) { return must(print_module(module, format)); }
 
 void survive_every_form(uint64_t part, uint64_t parts) {
   const std::vector<std::string> files = testdata_files();

@@ -45,12 +45,11 @@ void prove_every_pass(uint64_t part, uint64_t parts) {
     for (const std::string& text : pipelines()) {
       INFO(file << " " << text);
       const std::unique_ptr<Module> module = load_testdata(file);
-      const Result<Pipeline> pipeline = parse_pipeline(text);
-      REQUIRE(pipeline.ok());
+      const Pipeline pipeline = parse_pipeline(text).value();
       const std::string refusal = refusal_of(text, *module);
       ProofOptions proof;
       proof.as_step = text == "partition";
-      for (const PipelineStep& step : pipeline->steps) {
+      for (const PipelineStep& step : pipeline.steps) {
         proof.allow_dead_collectives = proof.allow_dead_collectives || step.has(ProofTerm::kDropsCollectives);
       }
       Prover prover(*module, proof);
@@ -67,7 +66,7 @@ void prove_every_pass(uint64_t part, uint64_t parts) {
           CHECK(proof_text(after, Prover(*load_testdata(file), proof, claims).prove(after)) == "proved");
         }
       };
-      const Result<RunReport> report = run_pipeline(*module, *pipeline, options);
+      const Result<RunReport> report = run_pipeline(*module, pipeline, options);
       CHECK((report.ok() ? "" : report.error().message) == refusal);
     }
   }
@@ -82,10 +81,9 @@ TEST_CASE("testdata: keys of 16 bits raise no alarm", "[testdata][equivalence]")
   for (const char* file : {"llama1b.pb", "gpt2_joint.pb.zst", "deepseek16b_twin.pb.zst"}) {
     INFO(file);
     const std::unique_ptr<Module> module = load_testdata(file);
-    const Result<Pipeline> pipeline = parse_pipeline(default_pipeline_text());
-    REQUIRE(pipeline.ok());
+    const Pipeline pipeline = parse_pipeline(default_pipeline_text()).value();
     Prover prover(*module, options);
-    REQUIRE(run_pipeline(*module, *pipeline).ok());
+    REQUIRE(run_pipeline(*module, pipeline).ok());
     CHECK(proof_text(*module, prover.prove(*module)) == "proved");
   }
 }

@@ -11,6 +11,7 @@
 #include "ir/memory/memory.h"
 #include "passes/pipeline/pipeline.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 #include "tests/testdata/files.h"
 
 namespace fxopt {
@@ -22,11 +23,7 @@ int64_t ideal_peak(const Module& module) {
 }
 
 RunReport run(Module& module, const std::string& passes) {
-  const Result<Pipeline> pipeline = parse_pipeline(passes);
-  if (!pipeline.ok()) FAIL(format_error(pipeline.error()));
-  Result<RunReport> report = run_pipeline(module, *pipeline);
-  if (!report.ok()) FAIL(format_error(report.error()));
-  return std::move(*report);
+  return must(run_pipeline(module, must(parse_pipeline(passes))));
 }
 
 int64_t count_calls(const Graph& graph, std::string_view target) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -10,16 +9,15 @@
 #include "ir/prepare.h"
 #include "passes/pipeline/pipeline.h"
 #include "tests/catch.h"
+#include "tests/count.h"
+#include "tests/must.h"
 
 namespace fxopt {
 namespace {
 
 const std::filesystem::path kRoot = std::filesystem::path(FXOPT_SOURCE_DIR) / "testdata";
 
-uintmax_t largest_file() {
-  const char* text = std::getenv("FXOPT_TESTDATA_BYTES");
-  return text == nullptr ? UINTMAX_MAX : std::strtoull(text, nullptr, 10);
-}
+uintmax_t largest_file() { return count_given("FXOPT_TESTDATA_BYTES", UINTMAX_MAX); }
 
 }  // namespace
 
@@ -36,20 +34,14 @@ std::vector<std::string> testdata_files() {
 
 bool has_all_testdata() { return largest_file() == UINTMAX_MAX; }
 
-std::unique_ptr<Module> load_testdata(const std::string& name) {
-  Result<std::unique_ptr<Module>> module = load_module((kRoot / name).string());
-  if (!module.ok()) FAIL(format_error(module.error()));
-  return std::move(*module);
-}
+std::unique_ptr<Module> load_testdata(const std::string& name) { return must(load_module((kRoot / name).string())); }
 
 void optimize(Module& module, const std::string& passes) {
   prepare(module);
   if (passes.empty()) return;
-  const Result<Pipeline> pipeline = parse_pipeline(passes);
-  REQUIRE(pipeline.ok());
+  const Pipeline pipeline = parse_pipeline(passes).value();
   PassContext context(module);
-  const Result<RunReport> report = run_pipeline(module, *pipeline, {}, context);
-  if (!report.ok()) FAIL(format_error(report.error()));
+  must(run_pipeline(module, pipeline, {}, context));
 }
 
 std::unique_ptr<Module> load_optimized(const std::string& name, const std::string& passes) {

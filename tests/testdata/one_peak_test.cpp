@@ -24,7 +24,7 @@ Json file_of(const std::vector<std::string>& args) {
   const CliResult result = run_fxopt(args);
   INFO(result.err);
   REQUIRE(result.exit == 0);
-  return result.json()["result"]["files"][0];
+  return result.file();
 }
 
 Peaks peaks_of_mem(const std::string& path) {

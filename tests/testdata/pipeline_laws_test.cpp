@@ -12,6 +12,7 @@
 #include "passes/pipeline/pipeline.h"
 #include "passes/pipeline/registry.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 #include "tests/parse.h"
 #include "tests/testdata/files.h"
 
@@ -20,18 +21,11 @@ namespace {
 
 const char* const kPipeline = "canonicalize,cse,sac{policy=full},remat,raise-getitems,dce";
 
-std::string print(const Module& module) {
-  Result<std::string> bytes = print_pb(module);
-  if (!bytes.ok()) FAIL(format_error(bytes.error()));
-  return std::move(*bytes);
-}
+std::string print(const Module& module) { return must(print_pb(module)); }
 
 std::string run(const std::string& bytes, const std::string& passes) {
   const std::unique_ptr<Module> module = parse(bytes, Format::kPb);
-  const Result<Pipeline> pipeline = parse_pipeline(passes);
-  if (!pipeline.ok()) FAIL(format_error(pipeline.error()));
-  const Result<RunReport> report = run_pipeline(*module, *pipeline);
-  if (!report.ok()) FAIL(format_error(report.error()));
+  must(run_pipeline(*module, must(parse_pipeline(passes))));
   return print(*module);
 }
 
@@ -40,9 +34,8 @@ TEST_CASE("testdata: a pipeline gives the same bytes as its pieces through files
   const std::string whole = run(input, kPipeline);
   CHECK((run(input, kPipeline) == whole));
   std::string pieces = input;
-  const Result<Pipeline> pipeline = parse_pipeline(kPipeline);
-  REQUIRE(pipeline.ok());
-  for (const PipelineStep& step : pipeline->steps) pieces = run(pieces, step.text);
+  const Pipeline pipeline = parse_pipeline(kPipeline).value();
+  for (const PipelineStep& step : pipeline.steps) pieces = run(pieces, step.text);
   CHECK((pieces == whole));
 }
 
@@ -83,11 +76,10 @@ TEST_CASE("testdata: fields of a newer schema survive load, canonicalize, cse an
   }
   const PbCounts counts{file.counts().graphs(), file.counts().nodes(), file.counts().strings(),
                         file.counts().storages()};
-  const Result<std::string> newer = write_envelope(counts, {module.SerializeAsString()});
-  REQUIRE(newer.ok());
+  const std::string newer = write_envelope(counts, {module.SerializeAsString()}).value();
 
   schema::File result;
-  REQUIRE(result.ParseFromString(run(*newer, "canonicalize,cse")));
+  REQUIRE(result.ParseFromString(run(newer, "canonicalize,cse")));
   schema::Module& after = *result.mutable_module();
   spell_ids(after);
   CHECK(after.graphs(0).nodes_size() < module.graphs(0).nodes_size());

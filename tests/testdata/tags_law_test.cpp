@@ -9,17 +9,13 @@
 #include "passes/pipeline/pipeline.h"
 #include "passes/recompute/verdicts.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 #include "tests/testdata/files.h"
 
 namespace fxopt {
 namespace {
 
-void run_passes(Module& module, const std::string& passes) {
-  const Result<Pipeline> pipeline = parse_pipeline(passes);
-  if (!pipeline.ok()) FAIL(format_error(pipeline.error()));
-  const Result<RunReport> report = run_pipeline(module, *pipeline);
-  if (!report.ok()) FAIL(format_error(report.error()));
-}
+void run_passes(Module& module, const std::string& passes) { must(run_pipeline(module, must(parse_pipeline(passes)))); }
 
 // The forecast by uid, for tagged nodes of the main graph without a verdict.
 std::map<uint64_t, TagVerdict> foretell(const Graph& graph) {

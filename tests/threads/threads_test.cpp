@@ -16,6 +16,7 @@
 #include "runtime/run/inputs.h"
 #include "runtime/run/tensors.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 
 namespace fxopt {
 namespace {
@@ -25,16 +26,14 @@ struct Step {
   std::unique_ptr<StepInputs> inputs;
 };
 
-Step step_of(Result<std::unique_ptr<Module>> module) {
-  if (!module.ok()) FAIL(format_error(module.error()));
-  REQUIRE(prepare(**module).broken.empty());
-  Result<std::unique_ptr<Plan>> plan = lower_step(**module);
-  REQUIRE(plan.ok());
+Step step_of(Result<std::unique_ptr<Module>> given) {
+  const std::unique_ptr<Module> module = must(std::move(given));
+  REQUIRE(prepare(*module).broken.empty());
+  std::unique_ptr<Plan> plan = lower_step(*module).value();
   InputOptions options;
   options.fill = Fill::kRandom;
-  Result<std::unique_ptr<StepInputs>> inputs = StepInputs::bind((*plan)->view(), options);
-  REQUIRE(inputs.ok());
-  return {*std::move(plan), *std::move(inputs)};
+  std::unique_ptr<StepInputs> inputs = StepInputs::bind(plan->view(), options).value();
+  return {std::move(plan), std::move(inputs)};
 }
 
 std::vector<std::vector<std::byte>> outputs_of(Step& step, ThreadPool& pool, Status& status) {
@@ -44,15 +43,14 @@ std::vector<std::vector<std::byte>> outputs_of(Step& step, ThreadPool& pool, Sta
   options.alone_elements = 0;
   options.given = step.inputs->given();
   const FxPlan& plan = step.plan->view();
-  const Result<std::unique_ptr<HostProgram>> program = HostProgram::prepare(plan, step.inputs->values(), options);
-  REQUIRE(program.ok());
-  status = (*program)->run();
+  const std::unique_ptr<HostProgram> program = HostProgram::prepare(plan, step.inputs->values(), options).value();
+  status = program->run();
   std::vector<std::vector<std::byte>> outputs;
   for (uint64_t i = 0; i < plan.num_outputs; ++i) {
     if (kind_of(plan.outputs[i].value) != FX_WORD_TENSOR) continue;
     const std::optional<PlacedTensor> tensor =
         placed_tensor(plan, step.inputs->values(), index_of(plan.outputs[i].value));
-    outputs.push_back(copy_out(*tensor, (*program)->bytes_of(tensor->storage)));
+    outputs.push_back(copy_out(*tensor, program->bytes_of(tensor->storage)));
   }
   return outputs;
 }
@@ -86,7 +84,6 @@ graph @main {
   for (int repeat = 0; repeat < 10; ++repeat) {
     Status status = ok_status();
     outputs_of(step, pool, status);
-    REQUIRE_FALSE(status.ok());
     CHECK(status.error().message == "an index is beyond its dimension, at element 4000");
   }
 }

@@ -92,9 +92,7 @@ std::vector<Paragraph> paragraphs_of(const std::string& extension, const std::st
 // The forms of one file; `places`: where each occurs.
 void count_file(const std::filesystem::path& path, const std::vector<Form>& forms, std::map<std::string, int>& counts,
                 std::map<std::string, std::vector<std::string>>& places) {
-  const Result<std::string> read = read_file(path.string());
-  REQUIRE(read.ok());
-  const std::string& text = *read;
+  const std::string text = read_file(path.string()).value();
   const std::string name = std::filesystem::relative(path, kSource).string();
   const auto add = [&](const std::string& form, size_t line) {
     ++counts[form];

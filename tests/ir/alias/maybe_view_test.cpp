@@ -6,6 +6,7 @@
 #include "ir/alias/storages.h"
 #include "ir/io/io.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 
 namespace fxopt {
 namespace {
@@ -19,12 +20,11 @@ std::string name(Sharing sharing) {
 // The relation of the storages of %a and %b in a graph of these lines.
 std::string sharing(const std::string& lines, const std::string& header = "") {
   INFO(lines);
-  Result<std::unique_ptr<Module>> module = parse_text(header + "graph @main {\n" + lines + "return %b }", "test");
-  if (!module.ok()) FAIL(format_error(module.error()));
-  const Graph& graph = (*module)->main();
+  std::unique_ptr<Module> module = must(parse_text(header + "graph @main {\n" + lines + "return %b }", "test"));
+  const Graph& graph = module->main();
   const StorageMap map(graph);
-  const BufferId a = map.buffers(graph.find((*module)->strings.find("a")))[0];
-  const BufferId b = map.buffers(graph.find((*module)->strings.find("b")))[0];
+  const BufferId a = map.buffers(graph.find(module->strings.find("a")))[0];
+  const BufferId b = map.buffers(graph.find(module->strings.find("b")))[0];
   if (a == b) return name(Sharing::kSame);
   return name(map.alias_class(a) == map.alias_class(b) ? Sharing::kMaybe : Sharing::kNever);
 }

@@ -3,6 +3,7 @@
 #include "ir/alias/storages.h"
 #include "tests/catch.h"
 #include "tests/parse.h"
+#include "tests/replaced.h"
 
 namespace fxopt {
 namespace {
@@ -64,10 +65,7 @@ TEST_CASE("regions: inputs that may be results of regions have memory of their o
       return (%p, %q)
     })";
   const auto with = [&inputs](const std::string& attribute, const std::string& use, const std::string& body) {
-    std::string text = inputs;
-    text.replace(text.find("CALL"), 4, attribute);
-    text.replace(text.find("USE"), 3, use);
-    return text + body;
+    return replaced(replaced(inputs, "CALL", attribute), "USE", use) + body;
   };
   const std::unique_ptr<Module> regions =
       parse(with("attribute {path=\"r\", graph=\"g.r\"}",
@@ -85,10 +83,9 @@ TEST_CASE("regions: inputs that may be results of regions have memory of their o
 }
 
 TEST_CASE("regions: a body that is not known may return any operand", "[alias][regions]") {
-  std::string text = kCalledTwice;
   const std::string body = "graph @g.r {kind=subgraph, owner=\"g\"}";
-  text.replace(text.find("%s: f32[4] = aten.sin.default(%p)"), 33,
-               "%q = get_attr[\"q\"]()\n%s: f32[4] = higher_order.invoke_subgraph(%q, \"q\", %p)");
+  std::string text = replaced(kCalledTwice, "%s: f32[4] = aten.sin.default(%p)",
+                              "%q = get_attr[\"q\"]()\n%s: f32[4] = higher_order.invoke_subgraph(%q, \"q\", %p)");
   text.insert(text.find(body) + body.size() + 2, "attribute {path=\"q\", graph=\"g.r\"}\n");  // it calls itself
   const std::unique_ptr<Module> module = parse(text);
   const StorageMap storages(module->main());

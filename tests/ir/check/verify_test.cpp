@@ -18,6 +18,7 @@
 
 #include "ir/io/io.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 
 namespace fxopt {
 namespace {
@@ -79,9 +80,7 @@ std::string show(const std::vector<Error>& errors) {
 
 // Each expectation consumes one diagnostic; a leftover on either side is a failure.
 void check_case(const std::string& text, const std::string& name) {
-  const Result<std::unique_ptr<Module>> module = parse_text(text, name);
-  if (!module.ok()) FAIL(format_error(module.error()));
-  std::vector<Error> errors = verify(**module);
+  std::vector<Error> errors = verify(*must(parse_text(text, name)));
   for (const Expectation& expected : expectations(text)) {
     const std::vector<Error>::iterator found =
         std::find_if(errors.begin(), errors.end(), [&](const Error& error) { return matches(expected, error); });
@@ -149,17 +148,16 @@ TEST_CASE("verify: a sound graph has no diagnostics", "[verify]") {
 }
 
 TEST_CASE("verify: a diagnostic says where", "[verify]") {
-  const Result<std::unique_ptr<Module>> module = parse_text(
-      "graph @g {\n"
-      "  %x: f32[4] = placeholder()\n"
-      "  %a = call[\"my.op\"](%x, [1, (2, %b)], out={\"k\": slice(%b, 1, 2)})"
-      " {module_path=\"layers.0\", source={file=\"model.py\", line=12}}\n"
-      "  %b: (f32[4], f32[-1](1)) = call[\"my.op\"](%x)\n"
-      "  return (%a, %b)\n"
-      "}\n",
-      "test.fxg");
-  REQUIRE(module.ok());
-  const std::vector<Error> errors = verify(**module);
+  const std::unique_ptr<Module> module =
+      must(parse_text("graph @g {\n"
+                      "  %x: f32[4] = placeholder()\n"
+                      "  %a = call[\"my.op\"](%x, [1, (2, %b)], out={\"k\": slice(%b, 1, 2)})"
+                      " {module_path=\"layers.0\", source={file=\"model.py\", line=12}}\n"
+                      "  %b: (f32[4], f32[-1](1)) = call[\"my.op\"](%x)\n"
+                      "  return (%a, %b)\n"
+                      "}\n",
+                      "test.fxg"));
+  const std::vector<Error> errors = verify(*module);
   REQUIRE(errors.size() == 3);
   CHECK(errors[0].where.graph == "g");
   CHECK(errors[0].where.node == "a");
@@ -172,14 +170,13 @@ TEST_CASE("verify: a diagnostic says where", "[verify]") {
 }
 
 TEST_CASE("verify: an unknown name is answered with the nearest known one", "[verify]") {
-  const Result<std::unique_ptr<Module>> module = parse_text(
-      "process_group {uid=\"mesh_fsdp\"}\n"
-      "graph @g {\n"
-      "  return (group(\"mesh_fsd\"),)\n"
-      "}\n",
-      "test.fxg");
-  REQUIRE(module.ok());
-  const std::vector<Error> errors = verify(**module);
+  const std::unique_ptr<Module> module =
+      must(parse_text("process_group {uid=\"mesh_fsdp\"}\n"
+                      "graph @g {\n"
+                      "  return (group(\"mesh_fsd\"),)\n"
+                      "}\n",
+                      "test.fxg"));
+  const std::vector<Error> errors = verify(*module);
   REQUIRE(errors.size() == 1);
   CHECK(errors[0].hint == "did you mean 'mesh_fsdp'?");
 }

@@ -3,6 +3,7 @@
 
 #include "cli/device.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 #include "tests/parse.h"
 
 namespace fxopt {
@@ -28,11 +29,7 @@ struct Priced {
   std::unique_ptr<DeviceProfile> profile;
   Measurement measurement;
 
-  explicit Priced(const std::string& device) {
-    Result<std::unique_ptr<DeviceProfile>> loaded = load_device_profile(device);
-    if (!loaded.ok()) FAIL(format_error(loaded.error()));
-    profile = *std::move(loaded);
-  }
+  explicit Priced(const std::string& device) { profile = must(load_device_profile(device)); }
   CostTable table() const {
     return CostTable(module->main(), {profile.get(), measurement.graphs.empty() ? nullptr : &measurement, {}});
   }

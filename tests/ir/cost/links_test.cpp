@@ -5,6 +5,7 @@
 
 #include "cli/device.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 
 namespace fxopt {
 namespace {
@@ -12,11 +13,7 @@ namespace {
 constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
                                      CollectiveKind::kAllReduce, CollectiveKind::kAllToAll, CollectiveKind::kBroadcast};
 
-std::unique_ptr<DeviceProfile> device(const std::string& name) {
-  Result<std::unique_ptr<DeviceProfile>> profile = load_device_profile(name);
-  if (!profile.ok()) FAIL(format_error(profile.error()));
-  return *std::move(profile);
-}
+std::unique_ptr<DeviceProfile> device(const std::string& name) { return must(load_device_profile(name)); }
 
 TEST_CASE("links: the shape of a group follows from its ranks") {
   CHECK(group_shape({0, 1, 2, 3, 4, 5, 6, 7}, 8) == GroupShape{8, 1, 8});

@@ -7,6 +7,7 @@
 #include "ir/device/call_formulas.h"
 #include "ir/ops/op.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 
 namespace fxopt {
 namespace {
@@ -21,11 +22,7 @@ Result<std::unique_ptr<DeviceProfile>> parse(std::vector<std::string> texts) {
   return DeviceProfile::parse(parts, no_include);
 }
 
-std::unique_ptr<DeviceProfile> good(std::vector<std::string> texts) {
-  Result<std::unique_ptr<DeviceProfile>> profile = parse(std::move(texts));
-  if (!profile.ok()) FAIL(format_error(profile.error()));
-  return std::move(*profile);
-}
+std::unique_ptr<DeviceProfile> good(std::vector<std::string> texts) { return must(parse(std::move(texts))); }
 
 // The message and the line of the error for `text`.
 std::string refusal(const std::string& text) {
@@ -193,18 +190,15 @@ TEST_CASE("device profile: a file that includes itself is refused", "[device]") 
   const std::string text = "include loop.device";
   const ProfileText part{"loop.device", text};
   const auto include = [&part](const std::string&, std::string_view) { return std::optional<ProfileText>(part); };
-  const Result<std::unique_ptr<DeviceProfile>> profile = DeviceProfile::parse(std::vector<ProfileText>{part}, include);
-  REQUIRE_FALSE(profile.ok());
-  CHECK(profile.error().message == "files include each other too deeply");
+  const Error profile = DeviceProfile::parse(std::vector<ProfileText>{part}, include).error();
+  CHECK(profile.message == "files include each other too deeply");
 }
 
 bool is_device(std::string_view name) { return !name.starts_with("torch-"); }
 
 std::unique_ptr<DeviceProfile> builtin(std::string_view framework, std::string_view device) {
   const std::vector<ProfileText> texts = {*builtin_profile(framework), *builtin_profile(device)};
-  Result<std::unique_ptr<DeviceProfile>> profile = DeviceProfile::parse(texts, builtin_include);
-  if (!profile.ok()) FAIL(format_error(profile.error()));
-  return std::move(*profile);
+  return must(DeviceProfile::parse(texts, builtin_include));
 }
 
 TEST_CASE("device profile: each that is built in is complete", "[device]") {
@@ -249,12 +243,11 @@ TEST_CASE("device profile: each row built in is about an operator, and asks what
 
 TEST_CASE("device profile: each row of work is about an operator", "[device]") {
   const std::vector<ProfileText> texts = {*builtin_profile("operators")};
-  const Result<std::unique_ptr<DeviceProfile>> profile = DeviceProfile::parse(texts, builtin_include);
-  if (!profile.ok()) FAIL(format_error(profile.error()));
-  for (const WorkRow& row : (*profile)->work) {
+  const std::unique_ptr<DeviceProfile> profile = must(DeviceProfile::parse(texts, builtin_include));
+  for (const WorkRow& row : profile->work) {
     CAPTURE(row.target);
     size_t ops = 0;
-    for (const Op* op : builtin_ops()) ops += is_about(row, *op) && explain_misfit(**profile, row, *op).empty() ? 1 : 0;
+    for (const Op* op : builtin_ops()) ops += is_about(row, *op) && explain_misfit(*profile, row, *op).empty() ? 1 : 0;
     CHECK(ops > 0);
   }
 }

@@ -10,17 +10,14 @@
 #include "passes/pipeline/pipeline.h"
 #include "tests/catch.h"
 #include "tests/ir/sample_module.h"
+#include "tests/must.h"
 #include "tests/parse.h"
 #include "tests/property/random_module.h"
 
 namespace fxopt {
 namespace {
 
-std::string printed(const Module& module, Format format) {
-  Result<std::string> bytes = print_module(module, format);
-  if (!bytes.ok()) FAIL(format_error(bytes.error()));
-  return std::move(*bytes);
-}
+std::string printed(const Module& module, Format format) { return must(print_module(module, format)); }
 
 std::string all_forms(const Module& module) {
   return printed(module, Format::kPb) + printed(module, Format::kText) + printed(module, Format::kJson);
@@ -87,8 +84,7 @@ TEST_CASE("clone: editing one does not touch the other", "[clone]") {
 }
 
 TEST_CASE("clone: the default pipeline makes the same bytes of a copy, and leaves the original", "[clone][property]") {
-  const Result<Pipeline> pipeline = parse_pipeline(default_pipeline_text());
-  REQUIRE(pipeline.ok());
+  const Pipeline pipeline = parse_pipeline(default_pipeline_text()).value();
   size_t changed = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
     INFO("seed " << seed);
@@ -96,9 +92,9 @@ TEST_CASE("clone: the default pipeline makes the same bytes of a copy, and leave
     const std::string before = printed(*module, Format::kPb);
     const std::unique_ptr<Module> copy = module->clone();
     if (printed(*copy, Format::kPb) != before) FAIL("a copy prints other bytes");
-    if (!run_pipeline(*copy, *pipeline, RunOptions()).ok()) continue;
+    if (!run_pipeline(*copy, pipeline, RunOptions()).ok()) continue;
     if (printed(*module, Format::kPb) != before) FAIL("the original has changed");
-    REQUIRE(run_pipeline(*module, *pipeline, RunOptions()).ok());
+    REQUIRE(run_pipeline(*module, pipeline, RunOptions()).ok());
     const std::string after = printed(*module, Format::kPb);
     if (printed(*copy, Format::kPb) != after) FAIL("the pipeline makes something else of a copy");
     changed += after != before ? 1 : 0;

@@ -24,9 +24,7 @@ struct BoundsFixture {
 
   ExprId parse(std::string_view text) {
     INFO(text);
-    Result<ExprId> id = table.parse(text);
-    REQUIRE(id.ok());
-    return *id;
+    return table.parse(text).value();
   }
   StringId name(std::string_view text) { return strings.intern(text); }
   // Bounds for a in 2..64, b in 0..10, c in -3..5, d from 1 on, e unbounded.

@@ -16,16 +16,12 @@ struct Fixture {
 
   ExprId parse(std::string_view text) {
     INFO(text);
-    Result<ExprId> id = table.parse(text);
-    REQUIRE(id.ok());
-    return *id;
+    return table.parse(text).value();
   }
   std::string canonical(std::string_view text) { return table.to_string(parse(text)); }
   Error error(std::string_view text) {
     INFO(text);
-    const Result<ExprId> id = table.parse(text);
-    REQUIRE_FALSE(id.ok());
-    return id.error();
+    return table.parse(text).error();
   }
   std::optional<int64_t> evaluate(std::string_view text, const SymbolValues& values = {}) {
     return table.evaluate(parse(text), values);

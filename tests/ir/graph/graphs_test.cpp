@@ -83,9 +83,7 @@ TEST_CASE("graphs: counters of names follow their graph, by place in files", "[m
   REQUIRE(module->placed_counters().size() == 1);
   CHECK(module->placed_counters()[0].graph == 2);
   CHECK(module->placed_counters()[0].next == 2);
-  const Result<std::string> bytes = print_pb(*module);
-  REQUIRE(bytes.ok());
-  const std::unique_ptr<Module> read = parse(*bytes, Format::kPb);
+  const std::unique_ptr<Module> read = parse(print_pb(*module).value(), Format::kPb);
   CHECK(read->text(read->graph(read->find_graph(read->intern("c"))).fresh_name("x")) == "x_2");
   CHECK(read->text(read->main().fresh_name("x")) == "x_1");
 }

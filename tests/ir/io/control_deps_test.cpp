@@ -12,6 +12,7 @@
 #include "ir/io/io.h"
 #include "tests/catch.h"
 #include "tests/parse.h"
+#include "tests/replaced.h"
 #include "tests/testdata/files.h"
 
 namespace fxopt {
@@ -71,12 +72,6 @@ TEST_CASE("control_deps: a bare call and bare metadata", "[ir]") {
   CHECK(fx_name("lib.opName.someOverload", true) == "op_name_some_overload");
   CHECK(fx_name("operator.getitem", false) == "getitem");
   CHECK(fx_name("pkg.mod.2x-y", false) == "_2x_y");
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const size_t at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, from.size(), to);
 }
 
 TEST_CASE("control_deps: a body that raising would not give back stays as it is", "[ir]") {

@@ -13,11 +13,12 @@
 #include <google/protobuf/message.h>
 
 #include "ir/io/io.h"
-#include "ir/io/pb_envelope.h"
 #include "ir/io/pb_ids.h"
 #include "tests/catch.h"
+#include "tests/fuzz/mutate.h"
 #include "tests/ir/field_edits.h"
 #include "tests/ir/module_lines.h"
+#include "tests/must.h"
 
 namespace fxopt {
 namespace {
@@ -103,12 +104,7 @@ bool matches(const char* field, const char* kind, const std::string& edit) {
   return edit.starts_with(std::string(field) + " " + kind);
 }
 
-std::string encode(const schema::Module& module) {
-  PbCounts counts{static_cast<uint64_t>(module.graphs_size()), 0, static_cast<uint64_t>(module.strings_size()),
-                  static_cast<uint64_t>(module.storages_size())};
-  for (const schema::Graph& graph : module.graphs()) counts.nodes += static_cast<uint64_t>(graph.nodes_size());
-  return *write_envelope(counts, {module.SerializeAsString()});
-}
+std::string encode(const schema::Module& module) { return seal(module.SerializeAsString()); }
 
 size_t count_blobs(const std::string& text) {
   size_t count = 0;
@@ -121,10 +117,7 @@ size_t count_blobs(const std::string& text) {
 class FieldEdits {
  public:
   FieldEdits() : original_(make_editable_module()), lines_(module_lines(original_)) {
-    const Result<std::unique_ptr<Module>> module = parse_pb(encode(original_), "original.pb");
-    INFO((module.ok() ? std::string() : format_error(module.error())));
-    REQUIRE(module.ok());
-    text_ = print_text(**module);
+    text_ = print_text(*must(parse_pb(encode(original_), "original.pb")));
     REQUIRE(is_kept(original_, text_));
     const Descriptor& root = *schema::Module::descriptor();
     const google::protobuf::FileDescriptor& file = *root.file();
@@ -201,10 +194,9 @@ class FieldEdits {
     INFO((module.ok() ? std::string() : format_error(module.error())));
     CHECK(module.ok());
     if (!module.ok()) return false;
-    const Result<std::string> bytes = print_pb(**module);
+    const std::string bytes = print_pb(**module).value();
     schema::File file;
-    REQUIRE(bytes.ok());
-    REQUIRE(file.ParseFromString(*bytes));
+    REQUIRE(file.ParseFromString(bytes));
     pack_lists(expected);
     spell_ids(expected);
     spell_ids(*file.mutable_module());
@@ -306,9 +298,7 @@ TEST_CASE("an edit of each field of the envelope is refused", "[pb]") {
     } else {
       reflection.MutableMessage(&message, field)->Clear();
     }
-    const Result<std::unique_ptr<Module>> module = parse_pb(file.SerializeAsString(), "edited.pb");
-    REQUIRE_FALSE(module.ok());
-    CHECK(module.error().code == row.code);
+    CHECK(parse_pb(file.SerializeAsString(), "edited.pb").error().code == row.code);
   }
 }
 

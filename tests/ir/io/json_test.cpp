@@ -4,23 +4,18 @@
 #include "ir/io/io.h"
 #include "tests/catch.h"
 #include "tests/ir/sample_module.h"
+#include "tests/must.h"
 #include "tests/parse.h"
 
 namespace fxopt {
 namespace {
 
-std::string printed_json(const Module& module) {
-  const Result<std::string> text = print_json(module);
-  INFO((text.ok() ? std::string() : format_error(text.error())));
-  REQUIRE(text.ok());
-  return *text;
-}
+std::string printed_json(const Module& module) { return must(print_json(module)); }
 
 Error json_error(std::string_view text) {
-  const Result<std::unique_ptr<Module>> module = parse_json(text, "case.json");
-  REQUIRE_FALSE(module.ok());
-  CHECK(module.error().where.file == "case.json");
-  return module.error();
+  const Error error = parse_json(text, "case.json").error();
+  CHECK(error.where.file == "case.json");
+  return error;
 }
 
 // A graph with an input and one call whose only argument is `arg`.

@@ -25,11 +25,10 @@ const std::string kData(24, '\1');
 TEST_CASE("npy: arrays that numpy writes") {
   for (const char version : {'\1', '\2', '\3'}) {
     const std::string text = npy(kHeader, kData, version);
-    const Result<SafetensorsTensor> tensor = parse(text);
-    REQUIRE(tensor.ok());
-    CHECK(tensor->dtype == DType::kFloat32);
-    CHECK(tensor->sizes == std::vector<int64_t>{2, 3});
-    CHECK(tensor->bytes.size() == 24);
+    const SafetensorsTensor tensor = parse(text).value();
+    CHECK(tensor.dtype == DType::kFloat32);
+    CHECK(tensor.sizes == std::vector<int64_t>{2, 3});
+    CHECK(tensor.bytes.size() == 24);
   }
   const std::string scalar = npy("{'descr': '<i8', 'fortran_order': False, 'shape': (), }\n", std::string(8, '\0'));
   CHECK(parse(scalar)->sizes.empty());

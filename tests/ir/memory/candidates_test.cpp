@@ -9,6 +9,7 @@
 #include "ir/step/phases.h"
 #include "passes/recompute/remat.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 #include "tests/parse.h"
 #include "tests/testdata/files.h"
 
@@ -23,9 +24,8 @@ struct Candidates {
 
   explicit Candidates(std::unique_ptr<Module> given)
       : module(std::move(given)), storages(module->main()), report(analyze()) {
-    const Result<std::unique_ptr<DeviceProfile>> profile = load_device_profile("");
-    if (!profile.ok()) FAIL(format_error(profile.error()));
-    CostTable work(module->main(), {profile->get(), nullptr, {}});
+    const std::unique_ptr<DeviceProfile> profile = must(load_device_profile(""));
+    CostTable work(module->main(), {profile.get(), nullptr, {}});
     list = recompute_candidates(module->main(), storages, resolve_phases(module->main()), report,
                                 report.devices.front().device, place(), work);
   }
@@ -203,8 +203,7 @@ TEST_CASE("testdata: a candidate by itself changes the peak's node by what it sa
       const std::unique_ptr<Module> tagged = load_testdata(file);
       tagged->main()[tagged->main().find(tagged->strings.find(name))].tag = Tag::kMustRecompute;
       PassContext context(*tagged);
-      const Result<PassResult> done = remat(tagged->main(), RematOptions(), context);
-      REQUIRE(done.ok());
+      REQUIRE(remat(tagged->main(), RematOptions(), context).ok());
       CHECK(before - bytes_at(tagged->main(), peak, tagged->strings.find(candidates.module->text(device))) ==
             candidate.gain());
     }

@@ -11,6 +11,8 @@
 #include "ir/memory/replay.h"
 #include "ir/memory/trace.h"
 #include "tests/catch.h"
+#include "tests/must.h"
+#include "tests/replaced.h"
 #include "tests/units.h"
 
 namespace fxopt {
@@ -107,10 +109,8 @@ struct Run {
 
 Run run(const std::string& text, CommLifetime comm, ReplayOptions replay = {},
         std::optional<SteadyState> steady = std::nullopt) {
-  Result<std::unique_ptr<Module>> module = parse_text(text, "test");
-  if (!module.ok()) FAIL(format_error(module.error()));
   Run result;
-  result.module = std::move(*module);
+  result.module = must(parse_text(text, "test"));
   const Graph& main = result.module->main();
   const StorageMap storages(main);
   const MemoryReport memory = analyze_memory(main, storages);
@@ -174,8 +174,7 @@ TEST_CASE("comm lifetime: a recorded stream lets the owner free at the collectiv
 }
 
 TEST_CASE("comm lifetime: allocated falls below active where nothing else comes later", "[memory][allocator]") {
-  std::string text = kGathered;
-  text.replace(text.find("(%y, %z, %WA)"), 13, "(%z, %WA)");  // %y ends at once: 80 MiB live at %z
+  const std::string text = replaced(kGathered, "(%y, %z, %WA)", "(%z, %WA)");  // %y ends at once: 80 MiB live at %z
   const Run wait = run(text, CommLifetime::kWait);
   const Run recorded = run(text, CommLifetime::kRecordStream);
   CHECK(wait.replay.allocated.bytes == 100 * kMiB);
@@ -187,31 +186,25 @@ TEST_CASE("comm lifetime: allocated falls below active where nothing else comes 
 
 // %z is in %x's memory and has no consumer.
 TEST_CASE("comm lifetime: what follows at the address of a released block is told as itself", "[memory][allocator]") {
-  std::string text = kGathered;
-  text.replace(text.find("(%y, %z, %WA)"), 13, "(%y, %WA)");
-  const Run recorded = run(text, CommLifetime::kRecordStream);
+  const Run recorded = run(replaced(kGathered, "(%y, %z, %WA)", "(%y, %WA)"), CommLifetime::kRecordStream);
   CHECK(recorded.text_of(recorded.ends.requested) == "x at GA, z at z");
   CHECK(recorded.text_of(recorded.ends.completed) == "x at z, z at z");
 }
 
 TEST_CASE("comm lifetime: the owner frees behind its last other reader", "[memory][allocator]") {
-  std::string text = kGathered;
-  text.replace(text.find("%y: f32[5242880]@cuda:0 = aten.exp.default(%p)") + 43, 2, "%x");
+  const std::string text = replaced(kGathered, "%y: f32[5242880]@cuda:0 = aten.exp.default(%p)",
+                                    "%y: f32[5242880]@cuda:0 = aten.exp.default(%x)");
   CHECK(run(text, CommLifetime::kRecordStream).frees() == "~x at y, -x at WA");
 }
 
 TEST_CASE("comm lifetime: what is read behind the wait, the caller's, and what ends at no wait or the last node",
           "[memory][allocator]") {
-  std::string later = kGathered;
-  later.replace(later.find("%z: f32[5242880]@cuda:0 = aten.exp.default(%p)") + 43, 2, "%x");
-  std::string callers = kGathered;
-  callers.replace(callers.find("tensor.default(%x") + 15, 2, "%p");
-  std::string returned = kGathered;
-  returned.replace(returned.find("(%y, %z, %WA)"), 13, "(%x, %z, %WA)");
-  std::string unwaited = kGathered;
-  unwaited.replace(unwaited.find("_c10d_functional.wait_tensor"), 28, "aten.clone");
-  std::string last = kReduced;  // nothing is freed in it
-  last.erase(last.find("  return"), 11);
+  const std::string later = replaced(kGathered, "%z: f32[5242880]@cuda:0 = aten.exp.default(%p)",
+                                     "%z: f32[5242880]@cuda:0 = aten.exp.default(%x)");
+  const std::string callers = replaced(kGathered, "tensor.default(%x", "tensor.default(%p");
+  const std::string returned = replaced(kGathered, "(%y, %z, %WA)", "(%x, %z, %WA)");
+  const std::string unwaited = replaced(kGathered, "_c10d_functional.wait_tensor", "aten.clone");
+  const std::string last = replaced(kReduced, "  return %d", "");  // nothing is freed in it
   for (const std::string& text : {later, callers, returned, unwaited, last}) {
     CAPTURE(text);
     const Run wait = run(text, CommLifetime::kWait);

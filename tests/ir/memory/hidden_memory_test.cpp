@@ -9,6 +9,7 @@
 #include "ir/alias/sizes.h"
 #include "ir/io/io.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 
 namespace fxopt {
 namespace {
@@ -20,17 +21,15 @@ struct Asked {
 
 // The value of `expression` for node %y of a graph with these nodes.
 Asked ask(const std::string& nodes, const std::string& target, const std::string& expression) {
-  Result<std::unique_ptr<Module>> module = parse_text("graph @main {\n" + nodes + "  return %y\n}\n", "test");
-  if (!module.ok()) FAIL(format_error(module.error()));
+  std::unique_ptr<Module> module = must(parse_text("graph @main {\n" + nodes + "  return %y\n}\n", "test"));
   // Adds 1, because a block of 0 bytes would be left out.
   const std::string text = "workspace " + target + " w = 1 + (" + expression + ") [source]\n";
   const std::vector<ProfileText> texts = {{"test.device", text}};
   const auto none = [](const std::string&, std::string_view) { return std::optional<ProfileText>(); };
-  Result<std::unique_ptr<DeviceProfile>> profile = DeviceProfile::parse(texts, none);
-  if (!profile.ok()) FAIL(format_error(profile.error()));
-  const SymbolValues values = symbol_values(**module, {});
-  HiddenMemory hidden((*module)->main(), **profile, values);
-  const NodeId y = (*module)->main().find((*module)->strings.find("y"));
+  std::unique_ptr<DeviceProfile> profile = must(DeviceProfile::parse(texts, none));
+  const SymbolValues values = symbol_values(*module, {});
+  HiddenMemory hidden(module->main(), *profile, values);
+  const NodeId y = module->main().find(module->strings.find("y"));
   const std::vector<HiddenBlock>& blocks = hidden.of(y);
   if (blocks.empty()) FAIL("no row");
   if (!blocks[0].bytes.has_value()) return {std::nullopt, false};

@@ -6,6 +6,7 @@
 #include "ir/io/io.h"
 #include "tests/catch.h"
 #include "tests/parse.h"
+#include "tests/replaced.h"
 #include "tests/testdata/files.h"
 
 namespace fxopt {
@@ -144,9 +145,7 @@ TEST_CASE("ranges: a later step has what lives between steps, too", "[memory][ra
 }
 
 TEST_CASE("ranges: a hint that the file has outside of the range is within", "[memory][ranges]") {
-  std::string text(kGrowing);
-  text.replace(text.find("min=2"), 5, "min=16");
-  const Ranges ranges(parse(text));
+  const Ranges ranges(parse(replaced(kGrowing, "min=2", "min=16")));
   CHECK(ranges.peak().min == ranges.report.peak_bytes());
   CHECK(ranges.peak().max == 64 * 20);
 }

@@ -10,6 +10,7 @@
 #include "ir/io/io.h"
 #include "ir/memory/memory.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 #include "tests/units.h"
 
 namespace fxopt {
@@ -42,9 +43,7 @@ struct Replayed {
 };
 
 Replayed run(const std::string& text, const ReplayOptions& options = {}) {
-  Result<std::unique_ptr<Module>> module = parse_text(text, "test");
-  if (!module.ok()) FAIL(format_error(module.error()));
-  Replayed result{std::move(*module), {}};
+  Replayed result{must(parse_text(text, "test")), {}};
   const Graph& graph = result.module->main();
   const StorageMap storages(graph);
   const MemoryReport memory = analyze_memory(graph, storages);

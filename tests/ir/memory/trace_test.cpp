@@ -10,6 +10,8 @@
 #include "ir/io/io.h"
 #include "ir/memory/replay.h"
 #include "tests/catch.h"
+#include "tests/must.h"
+#include "tests/replaced.h"
 #include "tests/units.h"
 
 namespace fxopt {
@@ -63,17 +65,14 @@ struct Traced {
 
 Traced trace(const std::string& text, const MemoryOptions& lifetimes = {}, bool with_profile = false,
              std::optional<SteadyState> steady = std::nullopt) {
-  Result<std::unique_ptr<Module>> module = parse_text(text, "test");
-  if (!module.ok()) FAIL(format_error(module.error()));
-  Traced result{std::move(*module), nullptr, {}};
+  Traced result{must(parse_text(text, "test")), nullptr, {}};
   TraceOptions options;
   options.steady = steady;
   if (with_profile) {
     const auto none = [](const std::string&, std::string_view) { return std::optional<ProfileText>(); };
-    Result<std::unique_ptr<DeviceProfile>> profile =
-        DeviceProfile::parse(std::vector<ProfileText>{{"test.device", kProfile}}, none);
-    if (!profile.ok()) FAIL(format_error(profile.error()));
-    result.profile = std::move(*profile);
+    std::unique_ptr<DeviceProfile> profile =
+        must(DeviceProfile::parse(std::vector<ProfileText>{{"test.device", kProfile}}, none));
+    result.profile = std::move(profile);
     options.profile = result.profile.get();
   }
   const Graph& graph = result.module->main();
@@ -169,9 +168,8 @@ TEST_CASE("memory trace: a later step has optimizer state and the gradients it a
 }
 
 TEST_CASE("memory trace: of tied weights one gradient is kept", "[memory]") {
-  std::string text = kTracedStep;
-  text.replace(text.find("output_spec {role=loss}"), 23, "output_spec {role=gradient, of=\"w\"}");
-  text.replace(text.find("return (%loss, %g)"), 18, "return (%a, %g)");
+  const std::string two = replaced(kTracedStep, "output_spec {role=loss}", "output_spec {role=gradient, of=\"w\"}");
+  const std::string text = replaced(two, "return (%loss, %g)", "return (%a, %g)");
   CHECK(trace(text, {}, false, SteadyState{OptimizerState::kNone, true}).initial() == "w, frozen, x, a.gradient");
 }
 
@@ -205,8 +203,7 @@ TEST_CASE("memory: an input's storage ends where each placeholder on it is donat
 }
 
 TEST_CASE("memory trace: no optimizer state where the inputs hold it", "[memory]") {
-  std::string text = kTracedStep;
-  text.replace(text.find("role=input"), 10, "role=optimizer_state");
+  const std::string text = replaced(kTracedStep, "role=input", "role=optimizer_state");
   CHECK(trace(text, {}, false, SteadyState{OptimizerState::kAdam, false}).initial() == "w, frozen, x");
 }
 

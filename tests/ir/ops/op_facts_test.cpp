@@ -22,6 +22,7 @@
 #include "ir/values/elements.h"
 #include "ir/values/values.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 
 namespace fxopt {
 namespace {
@@ -275,11 +276,7 @@ constexpr Row kSafe[] = {
     {"writes", 121, "an in-place op that had nothing to do"},
 };
 
-std::unique_ptr<Module> load_facts() {
-  Result<std::unique_ptr<Module>> loaded = load_module(FXOPT_SOURCE_DIR "/tests/ir/data/op_facts.fxg.zst");
-  if (!loaded.ok()) FAIL(format_error(loaded.error()));
-  return std::move(*loaded);
-}
+std::unique_ptr<Module> load_facts() { return must(load_module(FXOPT_SOURCE_DIR "/tests/ir/data/op_facts.fxg.zst")); }
 
 // Checks every graph; returns the number of questions.
 size_t judge_all(Module& module, Counts& found) {

@@ -26,9 +26,8 @@ const Op& op(std::string_view name) {
 
 Op described(std::string_view text, std::vector<std::string_view> tags = {}, std::optional<bool> pure = std::nullopt,
              std::optional<bool> effectful = std::nullopt) {
-  const Result<Schema> schema = parse_schema(text);
-  REQUIRE(schema.ok());
-  return describe_op("lib.f.default", *schema, tags, pure, effectful);
+  const Schema schema = parse_schema(text).value();
+  return describe_op("lib.f.default", schema, tags, pure, effectful);
 }
 
 TEST_CASE("every row of the op table parses and stands in its place") {
@@ -96,15 +95,14 @@ TEST_CASE("the table knows every op of the recorded graphs, and their schemas") 
     CHECK(known.schema.has_value() == (tab != std::string::npos));
     without_schema += tab == std::string::npos;
     if (!known.schema) continue;
-    const Result<Schema> recorded = parse_schema(line.substr(tab + 1));
-    REQUIRE(recorded.ok());
-    CHECK(recorded->name == known.schema->name);
-    REQUIRE(recorded->args.size() == known.schema->args.size());
-    CHECK(recorded->returns.size() == known.schema->returns.size());
-    for (size_t i = 0; i < recorded->args.size(); ++i) {
-      CHECK(recorded->args[i].name == known.schema->args[i].name);
-      CHECK(recorded->args[i].type == known.schema->args[i].type);
-      CHECK(recorded->args[i].is_write == known.schema->args[i].is_write);
+    const Schema recorded = parse_schema(line.substr(tab + 1)).value();
+    CHECK(recorded.name == known.schema->name);
+    REQUIRE(recorded.args.size() == known.schema->args.size());
+    CHECK(recorded.returns.size() == known.schema->returns.size());
+    for (size_t i = 0; i < recorded.args.size(); ++i) {
+      CHECK(recorded.args[i].name == known.schema->args[i].name);
+      CHECK(recorded.args[i].type == known.schema->args[i].type);
+      CHECK(recorded.args[i].is_write == known.schema->args[i].is_write);
     }
   }
   CHECK(count == 128);

@@ -12,6 +12,7 @@
 #include "passes/clean/infer_phase.h"
 #include "tests/catch.h"
 #include "tests/parse.h"
+#include "tests/replaced.h"
 
 namespace fxopt {
 namespace {
@@ -35,10 +36,7 @@ const std::string kJoint =
     "  return (%x, %d, %i)\n"
     "}\n";
 
-std::string with_mark(const std::string& mark) {
-  std::string text = kJoint;
-  return text.replace(text.find("MARK"), 4, mark);
-}
+std::string with_mark(const std::string& mark) { return replaced(kJoint, "MARK", mark); }
 
 TEST_CASE("a joint graph is backward where it depends on tangents, also through a storage", "[phases]") {
   const std::unique_ptr<Module> module = parse(with_mark(""));
@@ -62,11 +60,10 @@ TEST_CASE("a forward mark that depends on a tangent is a conflict and an error o
   REQUIRE(map.conflicts.size() == 1);
   CHECK(module->main().name_of(map.conflicts[0]) == "d");
   PassContext context(*module);
-  const Result<PassResult> result = infer_phase(module->main(), {}, context);
-  REQUIRE_FALSE(result.ok());
-  CHECK(result.error().code == ErrorCode::kPhaseConflict);
-  CHECK(result.error().message == "'%d' is marked forward but depends on a tangent by a storage");
-  CHECK(result.error().where.node == "d");
+  const Error result = infer_phase(module->main(), {}, context).error();
+  CHECK(result.code == ErrorCode::kPhaseConflict);
+  CHECK(result.message == "'%d' is marked forward but depends on a tangent by a storage");
+  CHECK(result.where.node == "d");
 }
 
 TEST_CASE("a conflict names the tangent it depends on", "[phases]") {

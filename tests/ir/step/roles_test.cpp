@@ -4,6 +4,7 @@
 #include "ir/io/io.h"
 #include "ir/step/infer_roles.h"
 #include "tests/catch.h"
+#include "tests/must.h"
 
 namespace fxopt {
 namespace {
@@ -12,9 +13,8 @@ namespace {
 // by spaces.
 std::string roles(const std::string& kind, const std::string& lines) {
   const std::string text = "symbol {name=\"s0\", kind=backed}\ngraph @main {kind=" + kind + "} {\n" + lines + "}";
-  Result<std::unique_ptr<Module>> module = parse_text(text, "test");
-  if (!module.ok()) FAIL(format_error(module.error()));
-  const Graph& graph = (*module)->main();
+  std::unique_ptr<Module> module = must(parse_text(text, "test"));
+  const Graph& graph = module->main();
   const RoleMap map = infer_roles(graph);
   std::string result;
   for (const DerivedInput& input : map.inputs) {

@@ -8,6 +8,7 @@
 #include "ir/step/compose.h"
 #include "tests/catch.h"
 #include "tests/parse.h"
+#include "tests/replaced.h"
 
 namespace fxopt {
 namespace {
@@ -111,18 +112,14 @@ TEST_CASE("step: what does not fit is refused", "[step]") {
   std::string renamed = backward(kSaved, kSaved);
   for (size_t at; (at = renamed.find("%b")) != std::string::npos;) renamed.replace(at, 2, "%c");
   CHECK(composed(kForward + renamed) == "no output of forward is the saved value %c that backward takes");
-  std::string other = kForward;
-  other.replace(other.find("@f"), 2, "@f2");
-  CHECK(composed(kForward + other + backward(kSaved, kSaved)) ==
+  CHECK(composed(kForward + replaced(kForward, "@f", "@f2") + backward(kSaved, kSaved)) ==
         "the file does not record how 2 forward and 1 backward graphs belong together");
 }
 
 TEST_CASE("step: one graph is its own step", "[step]") {
   const std::string text = "graph @main {\n  %x: f32[4] = placeholder()\n  return (%x,)\n}\n";
   const std::unique_ptr<Module> module = parse(text);
-  const Result<Step> step = find_step(*module);
-  REQUIRE(step.ok());
-  CHECK(compose_step(*module, *step) == module->main().id());
+  CHECK(compose_step(*module, find_step(*module).value()) == module->main().id());
   CHECK(module->num_graphs() == 1);
 }
 
@@ -220,11 +217,10 @@ graph @a {
   return ()
 }
 )");
-  const Result<Step> step = find_step(*module);
-  REQUIRE(step.ok());
-  CHECK(step->runs[0].label == "x");
-  CHECK(step->runs[1].label == "x#1");
-  CHECK(step->runs[2].label == "x#1#1");
+  const Step step = find_step(*module).value();
+  CHECK(step.runs[0].label == "x");
+  CHECK(step.runs[1].label == "x#1");
+  CHECK(step.runs[2].label == "x#1#1");
 }
 
 TEST_CASE("step: parts of one parameter are two inputs with two gradients", "[step]") {
@@ -310,8 +306,7 @@ invocation {graph="b", microbatch=1}
 )";
   CHECK(ideal_peak(in_turn + pair) == 6 * kTensor + 3 * kScalar);
   // Storages recorded in the file belong to one run.
-  std::string recorded = pair;
-  recorded.replace(recorded.find("%b: f32[1024] = aten"), 13, "%b: f32[1024]@cpu$0");
+  const std::string recorded = replaced(pair, "%b: f32[1024] = aten", "%b: f32[1024]@cpu$0 = aten");
   CHECK(ideal_peak("storage {id=0, bytes=4096, device=\"cpu\"}\n" + kMicrobatches + recorded) > 0);
 }
 

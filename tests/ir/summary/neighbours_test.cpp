@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "ir/graph/module.h"
-#include "ir/io/io.h"
 #include "tests/catch.h"
+#include "tests/parse.h"
 
 namespace fxopt {
 namespace {
@@ -20,7 +20,7 @@ std::string around(const Graph& graph, const std::vector<std::string>& names, si
 }
 
 TEST_CASE("neighbourhood: both directions, in schedule order, not on through what many share") {
-  const Result<std::unique_ptr<Module>> module = parse_text(R"(fxg 0
+  const std::unique_ptr<Module> module = parse(R"(fxg 0
 graph @main {
   %x: f32[4] = placeholder()
   %a: f32[4] = aten.neg.default(%x)
@@ -29,10 +29,8 @@ graph @main {
   %other: f32[4] = aten.neg.default(%x)
   %output = output((%c, %other))
 }
-)",
-                                                            "test.fxg");
-  REQUIRE(module.ok());
-  const Graph& graph = (*module)->main();
+)");
+  const Graph& graph = module->main();
   CHECK(around(graph, {"b"}, 0) == "b");
   CHECK(around(graph, {"b"}, 1) == "a b c");
   CHECK(around(graph, {"b"}, 2) == "x a b c output");

@@ -180,10 +180,9 @@ TEST_CASE("call args: an operator without a schema has places and keywords") {
 
 TEST_CASE("call args: by a schema that is given") {
   const Calls calls;
-  const Result<Schema> schema =
-      parse_schema("my_lib::known(Tensor a, int[99999999] b=3, *, int count, str mode='a b') -> Tensor");
-  REQUIRE(schema.ok());
-  const CallArgs args(calls.module().main(), calls.node("all"), *schema);
+  const Schema schema =
+      parse_schema("my_lib::known(Tensor a, int[99999999] b=3, *, int count, str mode='a b') -> Tensor").value();
+  const CallArgs args(calls.module().main(), calls.node("all"), schema);
   CHECK(args.size() == 4);
   CHECK(args[2].as_int() == 2);
 }

@@ -11,6 +11,7 @@
 #include "ir/memory/memory.h"
 #include "tests/catch.h"
 #include "tests/parse.h"
+#include "tests/replaced.h"
 
 namespace fxopt {
 namespace {
@@ -52,9 +53,8 @@ TEST_CASE("complete values: the state that is saved beside the result", "[memory
 }
 
 TEST_CASE("complete values: an element that nothing shows leaves the call alone", "[memory]") {
-  std::string text = kDropout;
-  text.replace(text.find("aten.native_dropout.default"), 27, "aten.native_layer_norm.default");
-  const std::unique_ptr<Module> module = parse(text);
+  const std::unique_ptr<Module> module =
+      parse(replaced(kDropout, "aten.native_dropout.default", "aten.native_layer_norm.default"));
   CHECK(complete_values(*module) == 0);
   CHECK(analyze(*module).unknown_buffers == 1);
 }

@@ -13,6 +13,8 @@
 #include "ir/memory/trace.h"
 #include "runtime/run/device_program.h"
 #include "tests/catch.h"
+#include "tests/count.h"
+#include "tests/must.h"
 #include "tests/runtime/cuda/fake_driver.h"
 #include "tests/runtime/test_run.h"
 #include "tests/testdata/files.h"
@@ -56,12 +58,6 @@ Result<std::unique_ptr<PluginDevice>> open_gpu() {
   const Result<Plugin> plugin = open_plugin("cuda", plugin_path());
   if (!plugin.ok()) return plugin.error();
   return PluginDevice::open(*plugin, 0);
-}
-
-// `usual`, or the count in the environment variable `name`: scripts/long.sh asks for more than CI.
-uint64_t count_of(const char* name, uint64_t usual) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
 }
 
 using Outputs = std::map<std::string, std::vector<std::byte>>;
@@ -122,7 +118,7 @@ void check_clean() {
 const char* const kTwinFiles[] = {"gpt2_flb_twin.pb.zst", "gpt2_joint_twin.pb.zst"};
 
 TEST_CASE("plugin: the twins have the CPU's bits in every legal order of streams") {
-  const uint64_t orders = std::getenv("FXOPT_TEST_PLUGIN") != nullptr ? 1 : count_of("FXOPT_TEST_ORDERS", 5);
+  const uint64_t orders = std::getenv("FXOPT_TEST_PLUGIN") != nullptr ? 1 : count_given("FXOPT_TEST_ORDERS", 5);
   for (const char* file : kTwinFiles) {
     const Outputs expected = TestRun(load_testdata(file)).outputs();
     for (uint64_t order = 0; order <= orders; ++order) {
@@ -134,8 +130,7 @@ TEST_CASE("plugin: the twins have the CPU's bits in every legal order of streams
         {
           GpuRun run(load_testdata(file));
           run.device_options.streams = streams;
-          const Status status = run.run(outputs);
-          if (!status.ok()) FAIL(format_error(status.error()));
+          must(run.run(outputs));
           CHECK((run.program().device_seconds() > 0));
         }
         CHECK((outputs == expected));
@@ -156,8 +151,7 @@ TEST_CASE("plugin: storages of the caching allocator give the same bits, in segm
         GpuRun run(load_testdata(file));
         run.options.memory = StorageMemory::kAllocator;
         run.options.allocator.expandable_segments = is_expandable;
-        const Status status = run.run(outputs);
-        if (!status.ok()) FAIL(format_error(status.error()));
+        must(run.run(outputs));
         CHECK(run.program().reserved_peak() > 0);
         CHECK(run.program().counted_peak() > run.program().given_bytes());
         REQUIRE(run.program().upload().ok());
@@ -196,8 +190,7 @@ TEST_CASE("plugin: a step that launches nothing keeps its place among streams") 
     GpuRun run(parsed(kEmpty));
     run.device_options.streams = 1 + order % 4;
     Outputs outputs;
-    const Status status = run.run(outputs);
-    if (!status.ok()) FAIL(format_error(status.error()));
+    must(run.run(outputs));
     CAPTURE(order);
     CHECK((outputs == expected));
   }
@@ -268,11 +261,10 @@ TEST_CASE("plugin: an index beyond its dimension names its node, and the next ru
     const int64_t kept = ids[4];
     ids[4] = 12;
     REQUIRE(run.program().upload().ok());
-    const Status status = run.program().run();
-    REQUIRE_FALSE(status.ok());
-    CHECK(status.error().code == ErrorCode::kRunFailed);
-    CHECK(status.error().where.node == "e");
-    CHECK(status.error().message == "an index is beyond its dimension, at element 4");
+    const Error error = run.program().run().error();
+    CHECK(error.code == ErrorCode::kRunFailed);
+    CHECK(error.where.node == "e");
+    CHECK(error.message == "an index is beyond its dimension, at element 4");
     ids[4] = kept;
     REQUIRE(run.program().upload().ok());
     REQUIRE(run.program().run().ok());
@@ -292,16 +284,14 @@ TEST_CASE("plugin: an assertion is looked at when its memory may be used again")
   return (%y,)
 }
 )"));
-    if (const Status status = run.prepare(); !status.ok()) FAIL(format_error(status.error()));
+    must(run.prepare());
     *static_cast<float*>(run.options.given[0]) = x;
     REQUIRE(run.program().upload().ok());
     return run.program().run();
   };
   fake().reset();
   CHECK(run_with(1).ok());
-  const Status status = run_with(3);
-  REQUIRE_FALSE(status.ok());
-  CHECK(status.error().message == "an assertion failed: x is too large");
+  CHECK(run_with(3).error().message == "an assertion failed: x is too large");
   check_clean();
 }
 
@@ -383,9 +373,7 @@ TEST_CASE("plugin: an assertion that guards an index is told before it") {
     static_cast<int64_t*>(run.options.given[1])[2] = 99;
     *static_cast<bool*>(run.options.given[2]) = false;
     REQUIRE(run.program().upload().ok());
-    const Status status = run.program().run();
-    REQUIRE_FALSE(status.ok());
-    CHECK(status.error().message == "an assertion failed: ids are out of range");
+    CHECK(run.program().run().error().message == "an assertion failed: ids are out of range");
   }
   check_clean();
 }
@@ -396,10 +384,9 @@ TEST_CASE("plugin: each step alone gives the same values and a time for each") {
     const Outputs expected = TestRun(load_testdata(kTwinFiles[0])).outputs();
     GpuRun run(load_testdata(kTwinFiles[0]));
     REQUIRE(run.prepare().ok());
-    const Result<std::vector<FxStepTime>> times = run.program().time_steps();
-    REQUIRE(times.ok());
+    const std::vector<FxStepTime> times = run.program().time_steps().value();
     size_t timed = 0;
-    for (const FxStepTime& time : *times) timed += time.device_seconds > 0 ? 1 : 0;
+    for (const FxStepTime& time : times) timed += time.device_seconds > 0 ? 1 : 0;
     CHECK(timed == 170);
     CHECK((run.read() == expected));
   }
@@ -481,7 +468,7 @@ TEST_CASE("driver: each call fails once: a clear error, and nothing is held") {
     CHECK(number > 100);
   }
   std::mt19937_64 random(49);
-  const uint64_t failures = count_of("FXOPT_TEST_FAILURES", 1000);
+  const uint64_t failures = count_given("FXOPT_TEST_FAILURES", 1000);
   for (uint64_t i = 0; i < failures; ++i)
     fail_call(1 + random() % 240, i % 2 == 0 ? StorageMemory::kArena : StorageMemory::kAllocator, expected);
 }
