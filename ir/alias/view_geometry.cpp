@@ -17,7 +17,11 @@ namespace {
 using Outcome = ViewGeometry::Outcome;
 
 ViewGeometry answer(Outcome outcome) { return {outcome, {}}; }
+// A tensor of a negative size is impossible.
 ViewGeometry view(Geometry geometry) {
+  const bool is_negative =
+      std::ranges::any_of(geometry.sizes, [](const SymInt& size) { return size.is_static() && size.value() < 0; });
+  if (is_negative) return answer(Outcome::kImpossible);
   ViewGeometry out = answer(Outcome::kView);
   out.tensors.push_back(std::move(geometry));
   return out;

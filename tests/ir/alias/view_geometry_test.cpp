@@ -124,6 +124,9 @@ TEST_CASE("view geometry: expand and squeeze", "[view_geometry]") {
   CHECK(shown("f32[1, 4]", "aten.expand.default(%a, [2, 3, -1])") == "view [2 3 4][0 0 1]+0");
   CHECK(shown("f32[2, 4]", "aten.expand.default(%a, [3, 4])") == "impossible");
   CHECK(shown("f32[2, 4]", "aten.expand.default(%a, [-1, 2, 4])") == "impossible");
+  CHECK(shown("f32[1]", "aten.expand.default(%a, [0])") == "view [0][0]+0");
+  CHECK(shown("f32[1]", "aten.expand.default(%a, [-5])") == "impossible");
+  CHECK(shown("f32[4]", "aten.as_strided.default(%a, [-5], [1])") == "impossible");
   CHECK(shown("f32[1, 4, 1]", "aten.squeeze.dim(%a, -1)") == "view [1 4][4 1]+0");
   CHECK(shown("f32[1, 4, 1]", "aten.squeeze.dims(%a, [0, 1])") == "view [4 1][1 1]+0");
   CHECK(shown("f32[4]", "aten.unsqueeze.default(%a, -1)") == "view [4 1][1 1]+0");
