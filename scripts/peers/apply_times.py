@@ -12,18 +12,15 @@ pipeline on the same graph. The times are figures, not checks. Needs torch and t
 
 from __future__ import annotations
 
-import argparse
 import copy
 import gc
 import os
-import pathlib
 import resource
 import statistics
 import sys
 from collections.abc import Callable
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-
+from command import command_line
 import make_testdata
 import remat_sides
 import traces
@@ -106,9 +103,8 @@ def framework_passes(graph_module: GraphModule, repeat: int) -> tuple[float, int
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Times bridge.apply and its parts.")
+    parser = command_line(__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", default=["llama8b_flb"])
-    parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
     parser.add_argument("--passes", metavar="PIPELINE", help="default: fxopt's own")
     parser.add_argument("--repeat", type=int, default=5, metavar="N")
     options = parser.parse_args()

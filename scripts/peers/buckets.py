@@ -30,7 +30,6 @@ torch; no GPU.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import pathlib
 import sys
@@ -42,17 +41,15 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
-
-import torch  # noqa: E402
-import torch._inductor.fx_passes.bucketing as bucketing  # noqa: E402
-import torch._inductor.fx_passes.fsdp as fsdp  # noqa: E402
-from fxopt_program import Fxopt  # noqa: E402
-from memory import load, name_of  # noqa: E402
-from partitions import known_as  # noqa: E402
-from step_memory import as_json, with_groups  # noqa: E402
-from torch.fx import GraphModule  # noqa: E402
+from command import ROOT, command_line
+import torch
+import torch._inductor.fx_passes.bucketing as bucketing
+import torch._inductor.fx_passes.fsdp as fsdp
+from fxopt_program import Fxopt
+from memory import load, name_of
+from partitions import known_as
+from step_memory import as_json, with_groups
+from torch.fx import GraphModule
 
 Json = dict[str, Any]
 NAMES = ("llama8b_flb", "llama8b_joint", "deepseek16b")
@@ -295,8 +292,7 @@ def rows(fxopt: Fxopt, name: str, caps: list[float], folder: pathlib.Path) -> It
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fxopt", metavar="PROGRAM")
+    parser = command_line(__doc__)
     parser.add_argument("--caps", default=",".join(map(str, CAPS)), metavar="MIB,...", help=f"default: {CAPS}")
     parser.add_argument("names", nargs="*", default=list(NAMES), metavar="NAME")
     options = parser.parse_args()

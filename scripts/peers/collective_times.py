@@ -13,18 +13,15 @@ least 1 MiB is not within a factor of 2.
 
 from __future__ import annotations
 
-import argparse
 import pathlib
 import sys
 import tempfile
 from unittest import mock
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
-
-from fxopt_program import Fxopt  # noqa: E402
-from torch._inductor import comm_analysis  # noqa: E402
-from torch._inductor.comm_analysis import NCCL_COLL, NVIDIA_GPU_TYPE  # noqa: E402
+from command import command_line
+from fxopt_program import Fxopt
+from torch._inductor import comm_analysis
+from torch._inductor.comm_analysis import NCCL_COLL, NVIDIA_GPU_TYPE
 
 _KINDS = {
     "all-gather": (NCCL_COLL.ALL_GATHER, '_c10d_functional.all_gather_into_tensor.default(%x, {ranks}, "g")'),
@@ -51,8 +48,7 @@ def _graph(kind: str, ranks: int, size: int) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Compares times of collectives with PyTorch's model.")
-    parser.add_argument("--fxopt", help="the program (default: $FXOPT, else fxopt on PATH)")
+    parser = command_line(__doc__)
     program = Fxopt(parser.parse_args().fxopt)
     far = 0
     print("kind            ranks        bytes   fxopt, us   one adapter   torch, us   ratio")

@@ -48,12 +48,10 @@ import sys
 import tempfile
 import time
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
-
+from command import command_line, program_of, seed_range
 import torch
 from differential_parts import campaign, families, files, judging, observe, pipelines, tables, workers
 from differential_parts.programs import Unusable
-from fxopt import tool
 from fxopt.tool import FxoptError
 
 VALUES = "values.pt"
@@ -137,13 +135,6 @@ def judge_file(file: pathlib.Path, passes: str, options: argparse.Namespace, kno
     return 1 if found else 0
 
 
-def seed_range(text: str) -> tuple[int, int]:
-    first, separator, last = text.partition(":")
-    if not separator or not first.isdigit() or not last.isdigit() or int(first) >= int(last):
-        raise argparse.ArgumentTypeError(f"{text!r} is not A:B with A below B")
-    return int(first), int(last)
-
-
 def positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
@@ -151,8 +142,7 @@ def positive(text: str) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    result = argparse.ArgumentParser(description="Runs random programs before and after fxopt and compares them bit by bit.")
-    result.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
+    result = command_line(__doc__)
     result.add_argument("--runs", type=positive, default=20000, metavar="N", help="program x pipeline runs (default: 20000)")
     result.add_argument("--seeds", type=seed_range, default=(0, 10**9), metavar="A:B", help="from A up to B (default: from 0)")
     result.add_argument("--jobs", type=positive, default=1, metavar="N", help="processes (default: 1)")
@@ -179,10 +169,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
-    options.fxopt = tool.find_fxopt(options.fxopt)
-    if options.fxopt is None:
-        print("differential: no fxopt program: build it, then give --fxopt or set FXOPT", file=sys.stderr)
-        return 2
+    options.fxopt = program_of(options)
     campaign.prepare_process()
     known = torch.load(options.values) if options.values is not None else {}
     if options.serve is not None:

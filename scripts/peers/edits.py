@@ -33,23 +33,21 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
-
-import torch  # noqa: E402
-from torch.fx import Node  # noqa: E402
-from torch.utils import _pytree as pytree  # noqa: E402
-from differential_parts import campaign, families, files, observe, optimize, pipelines  # noqa: E402
-from differential_parts.programs import (  # noqa: E402
+from command import command_line, seed_range
+import torch
+from torch.fx import Node
+from torch.utils import _pytree as pytree
+from differential_parts import campaign, families, files, observe, optimize, pipelines
+from differential_parts.programs import (
     FAILING, METADATA_CHANGES, Dice, Program, Unusable, is_random, op_name, schema_of, writes,
 )  # fmt: skip
-from edit_parts.classes import EDITS  # noqa: E402
-from edit_parts.pairs import PAIR_EDITS, UNCHANGED, Pair  # noqa: E402
-from fxopt import form, tool  # noqa: E402
-from fxopt.form import FormError  # noqa: E402
-from fxopt.reader import LoadError  # noqa: E402
-from fxopt.writer import ExportError  # noqa: E402
-from fxopt_program import Fxopt  # noqa: E402
+from edit_parts.classes import EDITS
+from edit_parts.pairs import PAIR_EDITS, UNCHANGED, Pair
+from fxopt import form, tool
+from fxopt.form import FormError
+from fxopt.reader import LoadError
+from fxopt.writer import ExportError
+from fxopt_program import Fxopt
 
 CUTS = (*pipelines.CUTS, *pipelines.MARKING, f"fsdp-gathers,{pipelines.CUTS[0]}", *(f"{pipelines.MARKING[0]},join,{again}" for again in pipelines.AGAIN))
 EXECUTION_LIMIT = 4  # runs of the original before a result counts as different
@@ -135,11 +133,7 @@ class Subject:
 
     def __init__(self, name: str, program: Program, fxopt: str, folder: pathlib.Path) -> None:
         self.name, self.program, self.fxopt, self.folder = name, program, fxopt, folder
-        self.seen = campaign.run_graph(program, program.graph_module)
-        if self.seen.error is not None and FAILING not in self.seen.error:
-            raise Unusable("the original cannot be run")
-        if self.is_unsteady():
-            raise Unusable("two runs of the original differ")
+        self.seen = campaign.steady_run(program)
         self.source = optimize.Optimizer.of(program, fxopt, folder).source
 
     def is_unsteady(self) -> bool:
@@ -317,14 +311,8 @@ def keep(subject: Subject, folder: pathlib.Path | None, number: int) -> None:
         shutil.copy(path, target / path.name)
 
 
-def seed_range(text: str) -> tuple[int, int]:
-    first, _, last = text.partition(":")
-    return int(first), int(last)
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fxopt", default=None)
+    parser = command_line(__doc__)
     parser.add_argument("--edits", type=int, default=2500, metavar="N", help="number of edits (default: 2500)")
     parser.add_argument("--seeds", type=seed_range, default=(0, 10**9), metavar="A:B", help="random programs (default: from 0)")
     parser.add_argument("--each", type=int, default=8, metavar="N", help="edits of each graph, rare classes first (default: 8)")

@@ -32,8 +32,7 @@ import pathlib
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-
+from command import command_line
 import memory
 import torch
 from cuda_meter import PEAKS
@@ -132,9 +131,8 @@ def collect(options: argparse.Namespace, fxopt: Fxopt) -> Json:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Prints predicted and measured memory of a graph on a GPU.")
+    parser = command_line(__doc__)
     parser.add_argument("file", type=pathlib.Path, metavar="FILE", help="a graph file")
-    parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
     parser.add_argument("--profile", metavar="PROFILE", help="the device profile for fxopt (its --device; default: none)")
     parser.add_argument("--steps", type=int, default=3, metavar="N", help="the last step measured (default: 3)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all figures there")

@@ -18,9 +18,7 @@ import pathlib
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
-
+from command import ROOT, command_line
 from fxopt.form import Json
 from fxopt_program import Fxopt, read_main, recompute_origin
 
@@ -97,8 +95,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Shows that fxopt carries out the recompute tags of pytorch issue 178935.")
-    parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
+    parser = command_line(__doc__)
     parser.add_argument("--testdata", type=pathlib.Path, default=ROOT / "testdata", metavar="FOLDER")
     options = parser.parse_args(arguments)
     try:

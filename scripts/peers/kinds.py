@@ -34,15 +34,13 @@ import tempfile
 import time
 import warnings
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
-
-from differential_parts import campaign  # noqa: E402
-from fxopt import tool  # noqa: E402
-from kinds_parts import (  # noqa: E402, F401
+from command import command_line, program_of
+from differential_parts import campaign
+from kinds_parts import (  # noqa: F401
     number_graphs, memory_graphs, index_graphs, loss_graphs, layer_graphs, attention_graphs, size_graphs, program_graphs,
 )  # fmt: skip
-from kinds_parts.judge import Judge, Row  # noqa: E402
-from kinds_parts.tracing import CASES, Case  # noqa: E402
+from kinds_parts.judge import Judge, Row
+from kinds_parts.tracing import CASES, Case
 
 COLUMNS = ("graphs", "runs", "changed", "refused", "undecided", "wrong", "peaks equal", "with a reason", "peaks wrong")
 
@@ -58,9 +56,8 @@ def table(rows: dict[str, Row]) -> str:
 
 
 def asked(arguments: list[str] | None) -> tuple[argparse.Namespace, list[Case]]:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     kinds = list(dict.fromkeys(case.kind for case in CASES))
-    parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
     parser.add_argument(
         "--kind", action="append", choices=kinds, metavar="NAME", help=f"this kind only; repeatable: {', '.join(kinds)}"
     )
@@ -83,10 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.list:
         print("\n".join(f"{case.kind}: {case.name}" for case in cases))
         return 0
-    program = tool.find_fxopt(options.fxopt)
-    if program is None:
-        print("kinds: no fxopt program: build it, then give --fxopt or set FXOPT", file=sys.stderr)
-        return 2
+    program = program_of(options)
     campaign.prepare_process()
     warnings.simplefilter("ignore")
     rows: dict[str, Row] = {}

@@ -32,7 +32,6 @@ difference has no rule. Needs no torch, no GPU.
 
 from __future__ import annotations
 
-import argparse
 import concurrent.futures
 import itertools
 import json
@@ -46,10 +45,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
-
-from fxopt_program import Fxopt  # noqa: E402
+from command import ROOT, command_line, testdata
+from fxopt_program import Fxopt
 
 Json = dict[str, Any]
 NAMES = ("llama8b_joint", "gpt2_joint", "resnet50_joint")
@@ -212,6 +209,12 @@ def run(program: str, source: pathlib.Path, passes: str, target: pathlib.Path) -
     return done.returncode, done.stderr
 
 
+def verdicts(program: str, path: pathlib.Path) -> Json:
+    """What `fxopt tags` tells of the file."""
+    done = subprocess.run([program, "tags", str(path), "--json"], capture_output=True, text=True)
+    return json.loads(done.stdout)["result"]["files"][0]
+
+
 def load(path: pathlib.Path) -> Json:
     return json.loads(path.read_text(encoding="utf-8"))["module"]
 
@@ -252,11 +255,9 @@ def compare(outcome: Outcome, alone: Saved, now: Saved) -> None:
 
 
 def name_rules(program: str, outcome: Outcome, path: pathlib.Path) -> None:
-    done = subprocess.run([program, "tags", str(path), "--json"], capture_output=True, text=True)
-    rows = json.loads(done.stdout)["result"]["files"][0]["tags"]
     rules = {
         row["value"]: f"{row['outcome']} by {row['rule']}"
-        for row in rows if row["kind"] == "mark" and row["outcome"] in ("overridden", "moot", "implied")
+        for row in verdicts(program, path)["tags"] if row["kind"] == "mark" and row["outcome"] in ("overridden", "moot", "implied")
     }  # fmt: skip
     for name in outcome.missing:
         if name in rules:
@@ -284,8 +285,7 @@ def strict(program: str, marked: pathlib.Path, folder: pathlib.Path) -> list[str
         if done.returncode:
             wrong.append(f"{passes} --strict-tags: exit {done.returncode}: {done.stderr.strip().splitlines()[-1]}")
             continue
-        told = subprocess.run([program, "tags", str(target), "--json"], capture_output=True, text=True)
-        marks = json.loads(told.stdout)["result"]["files"][0]["marks"]
+        marks = verdicts(program, target)["marks"]
         if set(marks) - {"honoured", "implied", "moot"}:
             wrong.append(f"{passes}: marks: {marks}")
     return wrong
@@ -316,17 +316,6 @@ def report(name: str, alone: Saved, outcomes: list[Outcome]) -> bool:
 # ---- counts
 
 
-def all_graphs() -> list[pathlib.Path]:
-    folder = ROOT / "testdata"
-    names = {path for pattern in ("*.pb", "*.pb.zst", "gpu/*.pb.zst", "dumps/*.fxg.zst") for path in folder.glob(pattern)}
-    return sorted(names)
-
-
-def listed(program: str, path: pathlib.Path) -> list[Json]:
-    done = subprocess.run([program, "tags", str(path), "--json"], capture_output=True, text=True)
-    return json.loads(done.stdout)["result"]["files"][0]["tags"]
-
-
 def counted(rows: list[Json]) -> Counter[str]:
     """The author's tags and the marks, by kind; those without a verdict count separately."""
     own = [row for row in rows if not row["written_by"]]
@@ -350,14 +339,14 @@ def count_one(program: str, path: pathlib.Path) -> Counts:
         pair, target = folder / "pair.pb", folder / "after.pb"
         code, _ = run(program, path, "sac{policy=full},partition{mark-saved=true}", pair)
         for source in [path] if code else [path, pair]:
-            before = counted(listed(program, source))
+            before = counted(verdicts(program, source)["tags"])
             counts.before.append(before)
             for text, more in itertools.product(of_readme(), ("", ",bucket")):
                 code, _ = run(program, source, text + more, target)
                 if code:
                     continue  # for example, the graph is not joint
                 counts.ran += 1
-                after = counted(listed(program, target))
+                after = counted(verdicts(program, target)["tags"])
                 # tags that the caller selects count as the author's
                 adds = "mark-saved=true" in text or "recompute=" in text
                 if after != before and not (adds and all(after[kind] >= number for kind, number in before.items())):
@@ -378,8 +367,7 @@ def count(program: str, paths: list[pathlib.Path], jobs: int) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fxopt", default=None)
+    parser = command_line(__doc__)
     parser.add_argument("--first", default=FIRST, metavar="PASSES", help=f"the first partition (default: {FIRST})")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--quick", action="store_true")
@@ -388,7 +376,7 @@ def main() -> int:
     options = parser.parse_args()
     fxopt = Fxopt(options.fxopt)
     if options.count:
-        return count(fxopt.program, [pathlib.Path(name) for name in options.graphs] or all_graphs(), options.jobs)
+        return count(fxopt.program, [pathlib.Path(name) for name in options.graphs] or sorted(testdata()), options.jobs)
     texts = pipelines(fxopt.run("passes")["passes"], options.quick)
     is_wrong = False
     paths = [pathlib.Path(name) for name in options.graphs] or [ROOT / "testdata" / f"{name}.pb.zst" for name in NAMES]

@@ -13,16 +13,15 @@ profile as gpu_check prints them. Needs no torch, no GPU.
 
 from __future__ import annotations
 
-import argparse
 import pathlib
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "scripts" / part) for part in ("gpu_check", "peers", ".")]
-
+from command import ROOT, command_line
 from fxopt_program import Fxopt
+
+sys.path.insert(0, str(ROOT / "scripts" / "gpu_check"))
 from results import Results, Row, gib, ratio, table
 from stage import all_stages
 from stages import memory
@@ -69,8 +68,7 @@ def compared(predicted: dict[tuple[str, str], dict[str, dict[str, int]]], rows: 
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Prints predicted peaks beside measured ones.")
-    parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
+    parser = command_line(__doc__)
     parser.add_argument("files", nargs="*", type=pathlib.Path, metavar="FILE")
     options = parser.parse_args(arguments)
     try:

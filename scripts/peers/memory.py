@@ -29,8 +29,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-
+from command import ROOT, command_line, testdata
 import estimators
 import torch
 from bound_values import BoundGraph, symbols
@@ -40,8 +39,6 @@ from fxopt_program import Fxopt, Requested
 from peak_counter import Replay, replay
 from torch.fx import GraphModule
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PATTERNS = ("*.pb", "*.pb.zst", "gpu/*.pb.zst", "dumps/*.fxg.zst")
 MAX_SHOWN = 6
 
 # Graphs whose sizes depend on data: the value of each symbol without a hint. It is the number of
@@ -68,7 +65,7 @@ def name_of(path: pathlib.Path) -> str:
 
 def find_graphs(folder: pathlib.Path, only: list[str]) -> list[pathlib.Path]:
     """The graphs of testdata, or the named ones. Raises ValueError for a name without a graph."""
-    paths = [path for pattern in PATTERNS for path in sorted(folder.glob(pattern))]
+    paths = testdata(folder)
     if unknown := set(only) - {name_of(path) for path in paths}:
         raise ValueError(f"no graph in {folder} is called {', '.join(sorted(unknown))}")
     return [path for path in paths if not only or name_of(path) in only]
@@ -265,8 +262,7 @@ def conclude(failed: dict[str, list[str]], is_planted: bool) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Compares the bytes that fxopt says a graph requests with a replay.")
-    parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
+    parser = command_line(__doc__)
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "testdata", help="default: testdata")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="a graph; repeatable (default: all)")
     parser.add_argument("--no-peers", action="store_true", help="omit PyTorch's estimators")

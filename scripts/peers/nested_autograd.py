@@ -43,25 +43,23 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
-
-import torch  # noqa: E402
-from bound_values import BoundGraph  # noqa: E402
-from device_inputs import is_telling, make_inputs  # noqa: E402
-from differential_parts import observe  # noqa: E402
-from fxopt import bridge, origins, tool  # noqa: E402
-from fxopt.form import Json  # noqa: E402
-from fxopt_program import Fxopt, recompute_origin  # noqa: E402
-from live_bytes import Counted  # noqa: E402
-from nested_compiled import COMPILED, run_compiled  # noqa: E402
-from nested_models import CASES  # noqa: E402
-from nested_traces import files_of  # noqa: E402
-from remat_sides import read_result  # noqa: E402
-from step_memory import measured  # noqa: E402
-from torch import Tensor  # noqa: E402
-from torch.fx import GraphModule, Node  # noqa: E402
-from torch.utils._pytree import tree_leaves  # noqa: E402
+from command import command_line
+import torch
+from bound_values import BoundGraph
+from device_inputs import is_telling, make_inputs
+from differential_parts import observe
+from fxopt import bridge, origins, tool
+from fxopt.form import Json
+from fxopt_program import Fxopt, recompute_origin
+from live_bytes import Counted
+from nested_compiled import COMPILED, run_compiled
+from nested_models import CASES
+from nested_traces import files_of
+from remat_sides import read_result
+from step_memory import measured
+from torch import Tensor
+from torch.fx import GraphModule, Node
+from torch.utils._pytree import tree_leaves
 
 QUIET = "--no-reproducer"
 POLICIES = ("full", "per-op")
@@ -360,8 +358,7 @@ def rows(options: argparse.Namespace, fxopt: Fxopt, folder: pathlib.Path) -> Ite
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fxopt", metavar="PROGRAM")
+    parser = command_line(__doc__)
     parser.add_argument("--keep", metavar="FOLDER", type=pathlib.Path, help="write the graphs of models there")
     parser.add_argument("what", choices=tuple(HEADS))
     parser.add_argument("names", nargs="*", metavar="NAME")

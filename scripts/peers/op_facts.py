@@ -36,16 +36,14 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from command import ROOT, command_line, program_of
 import numpy
 import torch
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from fxopt import tool
 from op_calls import CallBook, add_families, add_made_up, add_opinfo, add_variations
 from op_calls_by_hand import add_by_hand, start_group
 from op_run import Call, Facts, is_ordinary, observe, shape_of
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SECONDS = 5  # limit for one call with all its repetitions
 
 Seen = tuple[Facts, str]  # the facts and the text of the graph, without its name
@@ -262,16 +260,13 @@ def write(path: pathlib.Path, graphs: list[str], fxopt: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("-o", "--output", type=pathlib.Path, default=ROOT / "tests/ir/data/op_facts.fxg.zst", help="default: %(default)s")
-    parser.add_argument("--fxopt", help="the program that converts (default: FXOPT, or fxopt on PATH)")
     parser.add_argument("--only", help="only targets that match this regular expression; prints their facts")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     make_repeatable()
-    fxopt = tool.find_fxopt(args.fxopt)
-    if fxopt is None:
-        parser.error("no fxopt program: build it, then give --fxopt or set FXOPT")
+    fxopt = program_of(args)
     table, book = table_names(), CallBook()
     with torch.no_grad():
         operators = fill(book, table)

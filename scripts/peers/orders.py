@@ -24,19 +24,17 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
-
-import torch  # noqa: E402
-from differential_parts import campaign, files, observe  # noqa: E402
-from differential_parts.campaign import Subject  # noqa: E402
-from differential_parts.observe import Seen  # noqa: E402
-from differential_parts.programs import Program, Unusable  # noqa: E402
-from fxopt import bridge  # noqa: E402
-from fxopt_program import Fxopt  # noqa: E402
-from torch.fx import Graph, GraphModule  # noqa: E402
-from torch.fx.graph import CodeGen  # noqa: E402
-from torch.utils import _pytree as pytree  # noqa: E402
+from command import command_line, seed_range
+import torch
+from differential_parts import campaign, files, observe
+from differential_parts.campaign import Subject
+from differential_parts.observe import Seen
+from differential_parts.programs import Program, Unusable
+from fxopt import bridge
+from fxopt_program import Fxopt
+from torch.fx import Graph, GraphModule
+from torch.fx.graph import CodeGen
+from torch.utils import _pytree as pytree
 
 Dependences = dict[str, dict[str, str]]  # node -> the nodes that it must follow -> why
 CHUNK = 25  # seeds of one process, which an odd program may end
@@ -278,21 +276,15 @@ def report(results: Sequence[Mapping]) -> int:
     return 1 if wrong else 0
 
 
-def seed_range(text: str) -> tuple[int, int]:
-    first, last = (int(part) for part in text.split(":"))
-    return first, last
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("graphs", nargs="*", type=pathlib.Path, metavar="GRAPH", help="graph files (default: random programs)")
-    parser.add_argument("--fxopt", type=Fxopt, metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
     parser.add_argument("--seeds", type=seed_range, default=(0, 1400), metavar="A:B", help="random programs from A up to B (default: 0:1400)")
     parser.add_argument("--orders", type=int, default=100, metavar="N", help="permitted orders of each graph (default: 100)")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default: 1)")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    options.fxopt = options.fxopt or Fxopt(None)
+    options.fxopt = Fxopt(options.fxopt)
     if not options.child:
         return report(list(children(options)))
     campaign.prepare_process()

@@ -21,27 +21,23 @@ the same place. Needs torch; no GPU.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from unittest import mock
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(ROOT / "scripts")]
-
-import fxopt  # noqa: E402
-import torch  # noqa: E402
-from functorch.compile import aot_function, make_boxed_func  # noqa: E402
-from torch import Tensor  # noqa: E402
-from torch._dynamo.backends.common import aot_autograd  # noqa: E402
-from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition  # noqa: E402
-from torch._inductor.decomposition import select_decomp_table  # noqa: E402
-from torch.fx import GraphModule, Node  # noqa: E402
-from torch.utils._pytree import tree_leaves  # noqa: E402
-from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts  # noqa: E402
+from command import command_line
+import fxopt
+import torch
+from functorch.compile import aot_function, make_boxed_func
+from torch import Tensor
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition
+from torch._inductor.decomposition import select_decomp_table
+from torch.fx import GraphModule, Node
+from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 Partition = Callable[..., tuple[GraphModule, GraphModule]]
 Tensors = tuple[Tensor, ...]
@@ -468,8 +464,7 @@ def judged(program: Program, executable: str | None) -> Iterator[tuple[str, Resu
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fxopt", metavar="PROGRAM")
+    parser = command_line(__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
     wrong = 0

@@ -14,7 +14,6 @@ layers to the most. Exits with 1 if the pass takes half a second or more, or the
 
 from __future__ import annotations
 
-import argparse
 import math
 import multiprocessing
 import pathlib
@@ -23,10 +22,8 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
-
-from fxopt_program import Fxopt  # noqa: E402
+from command import command_line
+from fxopt_program import Fxopt
 
 CUTS = ("partition{mode=min-cut}", "partition{mode=min-cut,compat=torch}")
 LONGEST, STEEPEST = 0.5, 1.2
@@ -56,8 +53,7 @@ def timed(fxopt: Fxopt, source: pathlib.Path, passes: str, repeat: int) -> tuple
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fxopt", metavar="PROGRAM")
+    parser = command_line(__doc__)
     parser.add_argument("--layers", type=int, action="append", metavar="N", help="repeatable (default: 10, 20, 40, 80)")
     parser.add_argument("--repeat", type=int, default=5, metavar="N", help="runs of each (default: 5)")
     parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER", help="the folder to read and keep graphs in")

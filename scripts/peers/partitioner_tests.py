@@ -40,8 +40,7 @@ import unittest
 from collections.abc import Callable, Iterator
 from typing import Any
 
-SCRIPTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(SCRIPTS)]
+from command import command_line
 
 FILES = ("test_aotdispatch.py", "test_ac.py")
 CUTS = {"default_partition": "mode=default", "min_cut_rematerialization_partition": "mode=min-cut,compat=torch"}
@@ -236,10 +235,9 @@ def counted(verdicts: collections.Counter[str]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("folder", type=pathlib.Path, metavar="FOLDER")
     parser.add_argument("files", nargs="*", default=list(FILES), metavar="FILE", help=f"default: {' '.join(FILES)}")
-    parser.add_argument("--fxopt", metavar="PROGRAM")
     parser.add_argument("--only", default="", metavar="TEXT")
     parser.add_argument("--all", action="store_true", help="print a row for each test")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write both outcomes of every test there")

@@ -31,7 +31,6 @@ than PyTorch's. Needs torch; no GPU.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import operator
 import pathlib
@@ -45,18 +44,16 @@ from functools import partial
 from typing import Any
 from unittest import mock
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
-
-import torch  # noqa: E402
-from bound_values import BoundGraph  # noqa: E402
-from device_inputs import enliven, is_telling, make_inputs  # noqa: E402
-from fxopt_program import Fxopt  # noqa: E402
-from memory import first_words, load, name_of  # noqa: E402
-from step_memory import JOINT, Pair, as_json, cut, inputs_of, outputs_of, with_groups  # noqa: E402
-from torch._functorch import partitioners  # noqa: E402
-from torch.fx import GraphModule, Interpreter, Node  # noqa: E402
-from torch.utils._pytree import tree_leaves  # noqa: E402
+from command import ROOT, command_line
+import torch
+from bound_values import BoundGraph
+from device_inputs import enliven, is_telling, make_inputs
+from fxopt_program import Fxopt
+from memory import first_words, load, name_of
+from step_memory import JOINT, Pair, as_json, cut, inputs_of, outputs_of, with_groups
+from torch._functorch import partitioners
+from torch.fx import GraphModule, Interpreter, Node
+from torch.utils._pytree import tree_leaves
 
 Json = dict[str, Any]
 Lists = tuple[list[str], list[str]]
@@ -216,8 +213,6 @@ def executed_pair(joint: GraphModule, forward: GraphModule, backward: GraphModul
         return first[:count] + run(backward, [own[node.name] for node in inputs_of(backward)])
 
     return executed(joint, ours)
-
-
 
 
 def compared(fxopt: Fxopt, name: str, folder: pathlib.Path) -> Iterator[tuple[str, bool]]:
@@ -381,8 +376,7 @@ def cost_table(fxopt: Fxopt, names: list[str]) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fxopt", metavar="PROGRAM")
+    parser = command_line(__doc__)
     parser.add_argument("--table", action="store_true", help="compare by cost")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"a graph (default: {' '.join(NAMES)})")
     options = parser.parse_args()

@@ -16,7 +16,6 @@ Exits with 1 if an edit is missed or a correct set is reported. Needs no torch.
 
 from __future__ import annotations
 
-import argparse
 import math
 import pathlib
 import random
@@ -27,10 +26,7 @@ import tempfile
 import time
 from collections import Counter
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "scripts")]
-
-from fxopt import tool  # noqa: E402
+from command import ROOT, command_line, program_of
 
 NAMES = ("llama8b_flb_twin", "llama8b_joint_twin", "deepseek16b_twin")
 START = re.compile(r"^  %(\S+): (\w+)\[([\d, ]*)\](\S*) = _c10d_functional\.(\w+)\.default\(%(\S+?), (.*)\) ?(\{.*)?$")
@@ -159,16 +155,13 @@ def judged(fxopt: str, files: list[pathlib.Path]) -> tuple[int, str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fxopt", metavar="PROGRAM")
+    parser = command_line(__doc__)
     parser.add_argument("--edits", type=int, default=1000, metavar="N", help="number of edits (default: 1000)")
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     parser.add_argument("--world", type=int, default=0, metavar="N", help="also time N files")
     parser.add_argument("names", nargs="*", default=list(NAMES), metavar="NAME")
     options = parser.parse_args()
-    fxopt = tool.find_fxopt(options.fxopt)
-    if fxopt is None:
-        parser.error("no fxopt program: build it, then give --fxopt or set FXOPT")
+    fxopt = program_of(options)
     dice, counts, wrong = random.Random(options.seed), Counter(), 0
     with tempfile.TemporaryDirectory() as place:
         folder = pathlib.Path(place)

@@ -24,8 +24,7 @@ import pathlib
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-
+from command import command_line
 import make_testdata
 import pass_times
 import random_tags
@@ -146,10 +145,7 @@ def run(options: argparse.Namespace, folder: pathlib.Path) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description="Compares fxopt's remat with PyTorch's on a Llama training step: copies, peaks, times."
-    )
-    parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
+    parser = command_line(__doc__)
     parser.add_argument("--policy", action="append", choices=POLICIES, help="sac policy; repeatable (default: both)")
     parser.add_argument("--random", type=int, default=2, metavar="N", help="also compare N random taggings (default: 2)")
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="runs of each timed pass (default: 3)")

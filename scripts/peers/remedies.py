@@ -16,21 +16,19 @@ and the libraries whose operators the file calls.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
-import pathlib
 import subprocess
 import sys
 from collections.abc import Callable
 
+from command import command_line, program_of
 import torch
 from torch._subclasses import FakeTensorMode
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import fxopt  # noqa: E402
+import fxopt
 
 EVERYWHERE = ("CompositeImplicitAutograd", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 
@@ -131,16 +129,13 @@ def check_file(path: str, program: str, cuda: set[str]) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("files", nargs="+", metavar="FILE")
-    parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: FXOPT, or fxopt on PATH)")
     parser.add_argument("--import", dest="modules", action="append", default=[], metavar="MODULE", help="registers operators; repeatable")
     args = parser.parse_args()
     for module in args.modules:
         importlib.import_module(module)
-    program = fxopt.find_fxopt(args.fxopt)
-    if program is None:
-        sys.exit("no fxopt program: build it, then give --fxopt or set FXOPT")
+    program = program_of(args)
     cuda = without_cuda()
     wrong = sum(check_file(path, program, cuda) for path in args.files)
     print(f"{len(args.files)} files: {wrong} wrong")

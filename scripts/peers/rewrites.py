@@ -14,7 +14,6 @@ GPU.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import pathlib
@@ -25,23 +24,21 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
-
-import torch  # noqa: E402
-from fxopt import bridge  # noqa: E402
-from fxopt.reader import init_fake_groups  # noqa: E402
-from fxopt_program import Fxopt  # noqa: E402
-from memory import load  # noqa: E402
-from remat_sides import torch_remat  # noqa: E402
-from step_memory import as_json, cut  # noqa: E402
-from torch._functorch.compile_utils import fx_graph_cse  # noqa: E402
-from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition  # noqa: E402
-from torch._inductor.fx_passes import joint_graph  # noqa: E402
-from torch.fx import GraphModule  # noqa: E402
-from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
-from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
-from torch.utils.checkpoint import CheckpointPolicy  # noqa: E402
+from command import ROOT, command_line
+import torch
+from fxopt import bridge
+from fxopt.reader import init_fake_groups
+from fxopt_program import Fxopt
+from memory import load
+from remat_sides import torch_remat
+from step_memory import as_json, cut
+from torch._functorch.compile_utils import fx_graph_cse
+from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition
+from torch._inductor.fx_passes import joint_graph
+from torch.fx import GraphModule
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import CheckpointPolicy
 
 JOINT = ("gpt2_joint", "gpt2_joint_twin", "resnet50_joint", "resnet50_joint_twin", "llama8b_joint", "llama8b_joint_twin")
 WHOLE = ("gpt2_flb", "gpt2_flb_twin", "resnet50_flb", "resnet50_flb_twin", "llama8b_flb_twin", "llama1b_twin", "issue178935_selective")
@@ -172,8 +169,7 @@ def whole(fxopt: Fxopt, path: pathlib.Path, rewrite: Callable[[GraphModule], Gra
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fxopt", default=None)
+    parser = command_line(__doc__)
     parser.add_argument("--only", action="append", choices=[*PARTITIONS, *REWRITES], metavar="REWRITE", help="repeatable")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"graphs (default: {' '.join((*JOINT, *WHOLE))})")
     options = parser.parse_args()

@@ -26,13 +26,12 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-
+from command import command_line, program_of
 import graph_description
 import make_testdata
 import torch
 import traces
-from fxopt import bridge, tool
+from fxopt import bridge
 from torch.utils import _pytree as pytree
 
 PASSES = "canonicalize,cse,dce"
@@ -156,9 +155,8 @@ def run_text(run: dict | None) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Checks that load(save(graph)) is the graph, in a fresh process.")
+    parser = command_line(__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="graphs of make_testdata.py (default: all)")
-    parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
     parser.add_argument("--plant", action="store_true", help="plant a key in the description: every graph must then fail")
     parser.add_argument("--task", choices=["save", "load", "execute"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=pathlib.Path, help=argparse.SUPPRESS)
@@ -170,9 +168,7 @@ def main() -> int:
         print(json.dumps(tasks[options.task]()))
         traces.close()
         return 0
-    program = tool.find_fxopt(options.fxopt)
-    if program is None:
-        parser.error("no fxopt program: build it, then give --fxopt or set FXOPT")
+    program = program_of(options)
     os.environ["FXOPT"] = program  # for the processes below
     print("| graph | nodes | edges | bytes | bytes a node | save s | load s | fxopt reads s | differences | executed |")
     print("|---|---|---|---|---|---|---|---|---|---|")

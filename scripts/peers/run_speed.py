@@ -11,19 +11,16 @@ interpreter. Needs torch, transformers, numpy and safetensors.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import os
 import pathlib
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
-SCRIPTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(SCRIPTS), str(SCRIPTS / "peers")]
+from command import ROOT, command_line, program_of
 
 PRODUCT = """fxg 0
 graph @product {
@@ -77,27 +74,23 @@ def six_layers(folder: str, program: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: FXOPT, or fxopt on PATH)")
+    parser = command_line(__doc__)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeat", type=int, default=5)
     args = parser.parse_args()
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = str(args.threads)
-    import fxopt
     import numpy as np
     import torch
 
     torch.set_num_threads(args.threads)
-    program = fxopt.find_fxopt(args.fxopt)
-    if program is None:
-        sys.exit("no fxopt program: build it, then give --fxopt or set FXOPT")
+    program = program_of(args)
     with tempfile.TemporaryDirectory() as folder:
         product = pathlib.Path(folder) / "product.fxg"
         product.write_text(PRODUCT)
         a = np.random.default_rng(0).random((1024, 1024), dtype=np.float32)
         rows = [("product of 1024 x 1024", ours(program, str(product), args.threads, args.repeat), median_of(lambda: a @ a, args.repeat))]
-        twin = str(SCRIPTS.parent / "testdata" / "gpt2_flb_twin.pb.zst")
+        twin = str(ROOT / "testdata" / "gpt2_flb_twin.pb.zst")
         for name, path in (("twin of GPT-2", twin), ("GPT-2, 6 layers", six_layers(folder, program))):
             rows.append((name, ours(program, path, args.threads, args.repeat), theirs(path, program, args.repeat)))
     for name, mine, other in rows:

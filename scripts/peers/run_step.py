@@ -12,20 +12,19 @@ FOLDER/NAME.safetensors. Needs torch, numpy and safetensors.
 
 from __future__ import annotations
 
-import argparse
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
 
+from command import command_line, program_of
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from torch.fx import GraphModule, Interpreter, Node
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import fxopt  # noqa: E402
+import fxopt
 
 DROPOUT = torch.ops.aten.native_dropout.default
 
@@ -193,15 +192,12 @@ def output_names(path: str, program: str) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("files", nargs="+", metavar="FILE")
-    parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: FXOPT, or fxopt on PATH)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--write", type=pathlib.Path, metavar="FOLDER", help="keep PyTorch's outputs")
     args = parser.parse_args()
-    program = fxopt.find_fxopt(args.fxopt)
-    if program is None:
-        sys.exit("no fxopt program: build it, then give --fxopt or set FXOPT")
+    program = program_of(args)
     results = [check_file(path, program, args.seed, args.write) for path in args.files]
     sys.exit(not all(results))
 

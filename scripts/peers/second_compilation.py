@@ -17,7 +17,6 @@ the storages that make the difference are named. Needs torch; no GPU.
 
 from __future__ import annotations
 
-import argparse
 import json
 import pathlib
 import sys
@@ -25,20 +24,18 @@ import tempfile
 from dataclasses import dataclass
 from typing import Any
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
-
-import torch  # noqa: E402
-from fxopt import bridge  # noqa: E402
-from fxopt_program import Fxopt  # noqa: E402
-from partitions import half  # noqa: E402
-from step_memory import as_json, inputs_of, outputs_of  # noqa: E402
-from fxopt.partition import partition  # noqa: E402
-from fxopt.reader import init_fake_groups  # noqa: E402
-from torch import Tensor, nn  # noqa: E402
-from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition  # noqa: E402
-from torch.fx import GraphModule, Interpreter, Node  # noqa: E402
-from traces import routes  # noqa: E402
+from command import ROOT, command_line
+import torch
+from fxopt import bridge
+from fxopt_program import Fxopt
+from partitions import half
+from step_memory import as_json, inputs_of, outputs_of
+from fxopt.partition import partition
+from fxopt.reader import init_fake_groups
+from torch import Tensor, nn
+from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition
+from torch.fx import GraphModule, Interpreter, Node
+from traces import routes
 
 Json = dict[str, Any]
 FIRST = "fsdp-gathers,partition{mode=min-cut,mark-saved=true}"
@@ -201,8 +198,7 @@ def pair_of(path: pathlib.Path, count: int, folder: pathlib.Path) -> Pair:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fxopt", default=None)
+    parser = command_line(__doc__)
     parser.add_argument("--first", default=FIRST, metavar="PASSES")
     parser.add_argument("graph", nargs="?", type=pathlib.Path, default=ROOT / "testdata" / "llama8b_joint.pb.zst")
     options = parser.parse_args()

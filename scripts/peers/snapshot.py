@@ -20,8 +20,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
-from fxopt_program import Fxopt  # noqa: E402
+import command  # noqa: F401  the path of fxopt
+from fxopt_program import Fxopt
 
 # Opcodes that MemoryViz.js supports.
 OPCODES = set(

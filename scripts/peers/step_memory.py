@@ -24,19 +24,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
-
-from bound_values import BoundGraph  # noqa: E402
-import torch  # noqa: E402
-from fxopt import bridge  # noqa: E402
-from fxopt.reader import init_fake_groups  # noqa: E402
-from fxopt_program import Fxopt  # noqa: E402
-from memory import load  # noqa: E402
-from peak_counter import replay_pair  # noqa: E402
-from torch._functorch.partitioners import min_cut_rematerialization_partition  # noqa: E402
-from torch.fx import GraphModule, Node  # noqa: E402
-from torch.utils._pytree import tree_leaves  # noqa: E402
+from command import ROOT, command_line
+from bound_values import BoundGraph
+import torch
+from fxopt import bridge
+from fxopt.reader import init_fake_groups
+from fxopt_program import Fxopt
+from memory import load
+from peak_counter import replay_pair
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch.fx import GraphModule, Node
+from torch.utils._pytree import tree_leaves
 
 Json = dict[str, Any]
 JOINT = ("gpt2_joint", "resnet50_joint", "llama8b_joint")
@@ -72,8 +70,7 @@ def with_groups(fxopt: Fxopt, name: str, folder: pathlib.Path) -> Json:
 def asked(about: str | None, known: Sequence[str]) -> argparse.Namespace:
     """The command line of a script on graphs of testdata: the program, and names among the known
     ones."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fxopt", default=None)
+    parser = command_line(__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
     if unknown := set(options.names) - set(known):

@@ -48,20 +48,18 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
-
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
-from bound_values import BoundGraph  # noqa: E402
-from device_inputs import enliven, is_telling, make_inputs  # noqa: E402
-from fxopt_program import Fxopt  # noqa: E402
-from memory import load, name_of  # noqa: E402
-from partitions import file_of, known_as  # noqa: E402
-from step_memory import as_json, with_groups  # noqa: E402
-from torch.fx import GraphModule, Interpreter  # noqa: E402
-from torch.testing._internal.distributed import multi_threaded_pg as threads  # noqa: E402
-from torch.utils._pytree import tree_leaves  # noqa: E402
+from command import command_line
+import torch
+import torch.distributed as dist
+from bound_values import BoundGraph
+from device_inputs import enliven, is_telling, make_inputs
+from fxopt_program import Fxopt
+from memory import load, name_of
+from partitions import file_of, known_as
+from step_memory import as_json, with_groups
+from torch.fx import GraphModule, Interpreter
+from torch.testing._internal.distributed import multi_threaded_pg as threads
+from torch.utils._pytree import tree_leaves
 
 Json = dict[str, Any]
 Outputs = list[list[object]]  # by rank
@@ -409,8 +407,7 @@ def compare_sums(fxopt: Fxopt, options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fxopt", metavar="PROGRAM")
+    parser = command_line(__doc__)
     parser.add_argument("--passes", action="append", metavar="PIPELINE")
     parser.add_argument("--seeds", type=int, default=2, metavar="N", help="number of input seeds (default: 2)")
     parser.add_argument("--ulps", type=int, default=0, metavar="N", help="limit for reductions (default: 0)")

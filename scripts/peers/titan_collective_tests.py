@@ -26,7 +26,6 @@ no test reached the pass. Needs torchtitan and its tests' imports; no GPU.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import functools
 import importlib
@@ -39,10 +38,10 @@ import unittest
 from collections.abc import Callable, Iterator
 from typing import Any
 
-SCRIPTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(SCRIPTS), str(SCRIPTS / "titan")]
+from command import ROOT, command_line, program_of
+from partitioner_tests import Recorder, counted, shown, tests_of
 
-from partitioner_tests import Recorder, counted, shown, tests_of  # noqa: E402
+sys.path.insert(0, str(ROOT / "scripts" / "titan"))
 
 FILES = ("test_passes.py", "test_graph_pp_passes.py")
 PASS = "fsdp_passes.deduplicate_fsdp_unshard_chains_pass"
@@ -182,19 +181,13 @@ def tests_in(file: pathlib.Path, only: str) -> Iterator[unittest.TestCase]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("folder", type=pathlib.Path, metavar="FOLDER")
     parser.add_argument("files", nargs="*", default=list(FILES), metavar="FILE", help=f"default: {' '.join(FILES)}")
-    parser.add_argument("--fxopt", metavar="PROGRAM")
     parser.add_argument("--only", default="", metavar="TEXT", help="tests whose name has that text")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all outcomes of every test there")
     options = parser.parse_args()
-    from fxopt import tool
-
-    program = tool.find_fxopt(options.fxopt)
-    if program is None:
-        parser.error("no fxopt program: build it, and give --fxopt or set FXOPT")
-    os.environ["FXOPT"] = str(pathlib.Path(program).resolve())
+    os.environ["FXOPT"] = str(pathlib.Path(program_of(options)).resolve())
     swap = Swap()
     counts: collections.Counter[str] = collections.Counter()
     report = {}

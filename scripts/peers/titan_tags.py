@@ -24,9 +24,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
-
+from command import command_line
 import make_testdata
 import torch
 import torch._functorch._activation_offloading.offload_ops  # noqa: F401  registers the ops of ao
@@ -212,9 +210,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Lists values tagged by torchtitan but not recomputed.")
+    parser = command_line(__doc__)
     parser.add_argument("policies", nargs="*", choices=[[], *POLICIES], metavar="POLICY", help=f"default: {', '.join(POLICIES)}")
-    parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
     parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER", help="write the graphs there")
     parser.add_argument("--table", action="store_true", help="also print the table of `fxopt tags`")
     options = parser.parse_args(arguments)

@@ -19,25 +19,21 @@ Exits with 1 if something differs. Needs torch, torchvision, transformers; no GP
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
+from command import command_line
+import fxopt
+import torch
+from functorch.compile import make_boxed_func
+from torch import Tensor, nn
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition
 
-import fxopt  # noqa: E402
-import torch  # noqa: E402
-from functorch.compile import make_boxed_func  # noqa: E402
-from torch import Tensor, nn  # noqa: E402
-from torch._dynamo.backends.common import aot_autograd  # noqa: E402
-from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition  # noqa: E402
-
-import unusual_models  # noqa: E402
+import unusual_models
 
 STEPS, BATCH, LENGTH, WORDS, CLASSES = 20, 4, 16, 97, 10
 Partition = Callable[..., tuple[torch.fx.GraphModule, torch.fx.GraphModule]]
@@ -206,8 +202,7 @@ def run(kind: type[nn.Module], way: str, steps: int, *, dynamic: bool) -> Loop:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fxopt", metavar="PROGRAM")
+    parser = command_line(__doc__)
     parser.add_argument("--steps", type=int, default=STEPS, metavar="N")
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()

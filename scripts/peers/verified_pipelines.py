@@ -10,17 +10,13 @@ proved, then the numbers. Exits with 1 if one is not.
 
 from __future__ import annotations
 
-import argparse
 import pathlib
 import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from command import command_line, program_of, testdata
 
-from fxopt.tool import find_fxopt
-
-TESTDATA = pathlib.Path(__file__).resolve().parents[2] / "testdata"
 LAWS = "bucket,bucketed-reduction,gathers,own-shard,added-reductions,dead-collectives"
 PIPELINES = (
     "infer-phase,canonicalize,cse,remat,dce",
@@ -38,26 +34,19 @@ PIPELINES = (
 )
 
 
-def graphs() -> list[pathlib.Path]:
-    return sorted(
-        path for ending in ("*.pb", "*.zst") for folder in ("", "dumps", "gpu") for path in (TESTDATA / folder).glob(ending)
-    )
-
-
 def run(*command: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([str(word) for word in command], capture_output=True, text=True)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("files", nargs="*", type=pathlib.Path, metavar="FILE", help="graphs (default: all of testdata)")
-    parser.add_argument("--fxopt", type=pathlib.Path, metavar="PROGRAM")
     options = parser.parse_args(arguments)
-    program = options.fxopt or find_fxopt()
+    program = program_of(options)
     asked, proved, refused = 0, 0, 0
     with tempfile.TemporaryDirectory() as folder:
         after = pathlib.Path(folder) / "after.pb"
-        for before in options.files or graphs():
+        for before in options.files or sorted(testdata()):
             for pipeline in (text + behind for text in PIPELINES for behind in ("", ",bucket")):
                 asked += 1
                 made = run(program, "opt", before, "-o", after, "--passes", pipeline, "--no-reproducer")

@@ -10,20 +10,18 @@ left out. Exits with 1 if a graph's count differs.
 
 from __future__ import annotations
 
-import argparse
 import pathlib
 import sys
 
+from command import ROOT, command_line
 import torch
 from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_map
 from torch.utils.flop_counter import flop_registry
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
 
-from fxopt import bridge  # noqa: E402
-from fxopt_program import Fxopt  # noqa: E402
+from fxopt import bridge
+from fxopt_program import Fxopt
 
 # Operators that fxopt counts and PyTorch has no formula for.
 OWN = ("aten.mv.default", "aten.dot.default", "aten.linear.default", "aten.matmul.default")
@@ -69,8 +67,7 @@ def compare(fxopt: Fxopt, path: pathlib.Path) -> tuple[int, int, list[str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--fxopt", metavar="PROGRAM")
+    parser = command_line(__doc__)
     parser.add_argument("graphs", nargs="*", type=pathlib.Path)
     arguments = parser.parse_args()
     graphs = arguments.graphs or sorted((ROOT / "testdata").glob("*.pb*"))

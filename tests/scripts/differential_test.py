@@ -10,7 +10,7 @@ import tempfile
 import unittest
 from unittest import mock
 
-from setting import imports_torch, need_program
+from setting import InFolder, imports_torch, need_program
 
 with imports_torch():
     import differential
@@ -19,7 +19,7 @@ with imports_torch():
     from differential_parts import campaign, collectives, families, files, messages, observe, pipelines, soup, tables
     from differential_parts.programs import Program, Unusable, leaves_of
     from edit_parts.pairs import PAIR_EDITS, UNCHANGED
-    from fxopt.tool import FxoptError
+    from fxopt.tool import FxoptError, find_fxopt
     from torch.fx.experimental.proxy_tensor import make_fx
 need_program()
 
@@ -280,7 +280,7 @@ class Messages(unittest.TestCase):
 
 class Programs(unittest.TestCase):
     def test_a_seed_gives_the_same_program_inputs_and_pipelines(self):
-        known = pipelines.known_passes(differential.tool.find_fxopt())
+        known = pipelines.known_passes(find_fxopt())
         for seed, kind in ((3, "soup"), (4, "soup"), (8, "soup"), (2, "messages"), (3, "messages"), (2, "nested backward")):
             texts = []
             for _ in range(2):
@@ -291,7 +291,7 @@ class Programs(unittest.TestCase):
             self.assertEqual(*texts)
 
     def test_options_whose_purpose_is_another_result_are_left_out(self):
-        known = pipelines.known_passes(differential.tool.find_fxopt())
+        known = pipelines.known_passes(find_fxopt())
         graph_module = make_fx(lambda x: x + 1)(torch.ones(2))
         text = str([pipelines.random_pipelines(pipelines.Dice(seed), known, graph_module, 20, tagged=True) for seed in range(40)])
         self.assertNotIn("compat", text)
@@ -300,7 +300,7 @@ class Programs(unittest.TestCase):
             self.assertEqual(item.name in text, item.name not in pipelines.FOR_JOINT, item.name)
 
     def test_every_option_is_drawn_with_values_in_and_out_of_range(self):
-        known = pipelines.known_passes(differential.tool.find_fxopt())
+        known = pipelines.known_passes(find_fxopt())
         graph_module = make_fx(lambda x: x + 1)(torch.ones(2))
         for item in known:
             drawn = {pipelines._text(pipelines.Dice(seed), item, graph_module) for seed in range(400)}
@@ -329,7 +329,7 @@ class Programs(unittest.TestCase):
             self.assertLessEqual(wanted, set().union(*(program.features for program in made[name])))
 
     def test_joint_graphs_are_cut_in_every_mode(self):
-        known = pipelines.known_passes(differential.tool.find_fxopt())
+        known = pipelines.known_passes(find_fxopt())
         graph_module = make_fx(lambda x: x + 1)(torch.ones(2))
         drawn = [pipelines.random_pipelines(pipelines.Dice(seed), known, graph_module, 20, tagged=True, joint=True) for seed in range(40)]
         texts = [text for drawing in drawn for text in drawing]
@@ -387,11 +387,10 @@ def _is_program(seed: int) -> bool:
     return True
 
 
-class Files(unittest.TestCase):
+class Files(InFolder):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name) / "graph.fxg"
+        super().setUp()
+        self.path = self.folder / "graph.fxg"
         self.path.write_text(CSE, encoding="utf-8")
 
     def main(self, *arguments):
@@ -454,11 +453,10 @@ STATE = """graph @main {kind=joint, num_forward_outputs=2} {
 """
 
 
-class Pairs(unittest.TestCase):
+class Pairs(InFolder):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        path, self.fxopt = pathlib.Path(folder.name) / "state.fxg", differential.tool.find_fxopt()
+        super().setUp()
+        path, self.fxopt = self.folder / "state.fxg", find_fxopt()
         path.write_text(STATE, encoding="utf-8")
         _, program = files.runnable(path, path.with_name("source.json"), self.fxopt)
         roles = {"x": {"role": "input"}, "s": {"role": "buffer"}, "d": {"role": "tangent"}}
@@ -487,7 +485,7 @@ class Pairs(unittest.TestCase):
 class Campaign(unittest.TestCase):
     def test_a_result_that_the_verifier_refuses_is_wrong_and_a_refused_option_is_not(self):
         with tempfile.TemporaryDirectory() as folder:
-            subject = campaign.Subject(3, differential.tool.find_fxopt(), pathlib.Path(folder), "soup")
+            subject = campaign.Subject(3, find_fxopt(), pathlib.Path(folder), "soup")
             refused = FxoptError("error[FX0405]: after pass 1 (cse): alias", "FX0405", 4, [])
             with mock.patch.object(subject, "optimize", side_effect=refused):
                 self.assertEqual(subject.judge("cse").differences, ["exit 4: error[FX0405]: after pass 1 (cse): alias"])
@@ -495,7 +493,7 @@ class Campaign(unittest.TestCase):
             self.assertEqual((run.differences, bool(run.refused)), ([], True))
 
     def test_some_programs_are_equal_before_and_after(self):
-        fxopt = differential.tool.find_fxopt()
+        fxopt = find_fxopt()
         known = pipelines.known_passes(fxopt)
         counts = tables.Tables([item.name for item in known], ["one object"])
         for seed in range(SEEDS):

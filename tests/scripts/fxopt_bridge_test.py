@@ -22,16 +22,13 @@ with imports_torch():
     from fxopt import bridge
     from fxopt.objects import defining_module, name_of, names_itself
     from fxopt.values import tensors_of
-    from small_graphs import Case
+    from small_graphs import Case, needs_marks
     from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
     from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 need_program()
 
 aten = torch.ops.aten
-needs_marks = unittest.skipUnless(
-    hasattr(torch.compiler, "_non_strict_tracing_context"), f"torch {torch.__version__} cannot mark backward while tracing"
-)
 
 
 def in_a_fresh_process(program: str, *arguments: object) -> str:

@@ -14,22 +14,19 @@ import unittest
 import weakref
 from unittest import mock
 
-from setting import SCRIPTS, imports_torch, need_program
+from setting import SCRIPTS, imports_torch, need_program, need_safetensors
 
 with imports_torch():
     import graph_description
     import torch
     from fxopt import bridge, objects, patcher, values
     from fxopt.tool import find_fxopt
-    from small_graphs import Case
+    from small_graphs import Case, annotated, needs_marks
     from torch.fx._lazy_graph_module import _LazyGraphModule
     from torch.fx.experimental.proxy_tensor import make_fx
 need_program()
 
 aten = torch.ops.aten
-needs_marks = unittest.skipUnless(
-    hasattr(torch.compiler, "_non_strict_tracing_context"), f"torch {torch.__version__} cannot mark backward while tracing"
-)
 
 
 class Colour(enum.Enum):
@@ -247,29 +244,17 @@ class Load(Case):
         graph_module = torch.fx.GraphModule(root, graph)
         del graph_module._buffers["plain"]
         graph_module.plain = root.plain
-        try:
-            import safetensors  # noqa: F401
-        except ImportError:
-            self.skipTest("the package safetensors is missing")
+        need_safetensors(self)
         loaded = self.round_trip(graph_module)
         self.assertEqual(loaded.weight.stride(), (1, 4))
         self.assertTrue(torch.equal(loaded.inner.large, root.inner.large))
 
     def hold(self, **tensors):
         """A GraphModule that returns these tensors, as buffers and parameters of its own."""
-        root = torch.nn.Module()
-        for name, tensor in tensors.items():
-            is_parameter = isinstance(tensor, torch.nn.Parameter)
-            (root.register_parameter if is_parameter else root.register_buffer)(name, tensor)
-        graph = torch.fx.Graph()
-        graph.output(tuple(graph.get_attr(name) for name in tensors))
-        return torch.fx.GraphModule(root, graph)
+        return graph_of(lambda graph: graph.output(tuple(graph.get_attr(name) for name in tensors)), **tensors)
 
     def test_constants_share_what_they_shared(self):
-        try:
-            import safetensors  # noqa: F401
-        except ImportError:
-            self.skipTest("the package safetensors is missing")
+        need_safetensors(self)
         weight = torch.nn.Parameter(torch.randn(20, 20))
         large, small = torch.arange(2000.0), torch.arange(6.0)
         views = {"a": large[:1000], "b": large[500:1700], "t": large.view(40, 50).t(), "e": large[3:4].expand(400)}
@@ -290,18 +275,12 @@ class Load(Case):
         loaded = self.round_trip(self.hold(**data, **fakes))
         self.assertTrue(torch.equal(loaded.conj, pair.conj()))
         self.assertTrue(torch.equal(loaded.neg, pair.conj().imag))
-        try:
-            import safetensors  # noqa: F401
-        except ImportError:
-            self.skipTest("the package safetensors is missing")
+        need_safetensors(self)
         wide = torch.randn(300, dtype=torch.complex128)
         self.assertTrue(torch.equal(self.round_trip(self.hold(wide=wide.conj())).wide, wide.conj()))
 
     def test_files_in_one_folder_have_constants_of_their_own(self):
-        try:
-            import safetensors  # noqa: F401
-        except ImportError:
-            self.skipTest("the package safetensors is missing")
+        need_safetensors(self)
         for name, value in (("step.forward.pb", 1.0), ("step.backward.pb.zst", 2.0)):
             bridge.save(self.hold(t=torch.full((400,), value)), self.folder / name)
         self.assertEqual(bridge.load(self.folder / "step.forward.pb").t[0].item(), 1)
@@ -406,10 +385,7 @@ class CannotBeSaved(Case):
         torch.vmap(body)(torch.zeros(2, 2))
 
     def test_a_failed_save_leaves_constants_as_they_were(self):
-        try:
-            import safetensors  # noqa: F401
-        except ImportError:
-            self.skipTest("the package safetensors is missing")
+        need_safetensors(self)
         held = graph_of(lambda graph: graph.output(graph.get_attr("t")), t=torch.zeros(400))
         with self.assertRaisesRegex(RuntimeError, "no fxopt program"):
             bridge.save(held, self.folder / "x.pb", fxopt="/no/such/program")
@@ -557,10 +533,7 @@ class Apply(Case):
             loss = (h @ w).sum()
             return loss, torch.autograd.grad(loss, w)[0]
 
-        torch.fx.traceback.current_meta.clear()
-        with torch.fx.traceback.preserve_node_meta(), torch.compiler._non_strict_tracing_context():
-            with torch.compiler._patch_engine_backward():
-                traced = make_fx(step, tracing_mode="fake")(torch.ones(2, 2), torch.ones(2, 2, requires_grad=True))
+        traced = annotated(step, torch.ones(2, 2), torch.ones(2, 2, requires_grad=True))
         policy = torch.utils.checkpoint.CheckpointPolicy
         for node in traced.graph.nodes:
             if node.op == "call_function" and not node.meta.get("autograd_backward"):
@@ -610,10 +583,7 @@ class Apply(Case):
             loss = w.split(3)[1].sin().clone().exp().sin().cos().sum() * x.sum()
             return loss, torch.autograd.grad(loss, w)[0]
 
-        torch.fx.traceback.current_meta.clear()
-        with torch.fx.traceback.preserve_node_meta(), torch.compiler._non_strict_tracing_context():
-            with torch.compiler._patch_engine_backward():
-                traced = make_fx(step, tracing_mode="symbolic")(torch.ones(5, 5), torch.ones(5, 5, requires_grad=True))
+        traced = annotated(step, torch.ones(5, 5), torch.ones(5, 5, requires_grad=True), mode="symbolic")
         for node in traced.graph.nodes:
             if node.op == "call_function" and not node.meta.get("autograd_backward"):
                 node.meta["recompute"] = torch.utils.checkpoint.CheckpointPolicy.PREFER_RECOMPUTE

@@ -15,12 +15,8 @@ with imports_torch():
     import torch
     import trace_gpu_free
     from fxopt import bridge
+    from small_graphs import annotated, needs_marks
     from torch.fx.experimental.proxy_tensor import make_fx
-
-
-needs_marks = unittest.skipUnless(
-    hasattr(torch.compiler, "_non_strict_tracing_context"), f"torch {torch.__version__} cannot mark backward while tracing"
-)
 
 
 class Colour(enum.Enum):
@@ -30,14 +26,6 @@ class Colour(enum.Enum):
 def trace(function, *args, mode="fake"):
     torch.fx.traceback.current_meta.clear()
     return make_fx(function, tracing_mode=mode)(*args)
-
-
-def annotated(function, *args):
-    """A trace with the metadata of annotate() and the autograd engine."""
-    torch.fx.traceback.current_meta.clear()
-    with torch.fx.traceback.preserve_node_meta(), torch.compiler._non_strict_tracing_context():
-        with torch.compiler._patch_engine_backward():
-            return make_fx(function, tracing_mode="fake")(*args)
 
 
 class Save(unittest.TestCase):

@@ -14,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-from setting import ROOT, needs_program
+from setting import ROOT, InFolder, needs_program
 
 from fxopt.tool import find_fxopt
 
@@ -42,13 +42,11 @@ def has_torch() -> bool:
     return subprocess.run([sys.executable, "-c", "import torch, transformers"], capture_output=True).returncode == 0
 
 
-class Folder(unittest.TestCase):
+class Folder(InFolder):
     """A folder with stages of its own and with the results of their runs."""
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.out = self.folder / "results.json"
         self.stages = self.folder / "stages"
         self.stages.mkdir()

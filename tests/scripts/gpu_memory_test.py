@@ -7,13 +7,11 @@ import contextlib
 import gc
 import io
 import json
-import pathlib
-import tempfile
 import types
 import unittest
 from unittest import mock
 
-from setting import imports_torch, need_program
+from setting import InFolder, imports_torch, need_program
 
 with imports_torch():
     import cuda_meter
@@ -268,10 +266,7 @@ class DeviceInputs(unittest.TestCase):
         self.assertEqual(second.stride(), (1, 4))
 
 
-class OnAGpu(unittest.TestCase):
-    def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-
+class OnAGpu(InFolder):
     def run_main(self, graph_module, *arguments):
         bridge.save(graph_module, self.folder / "step.pb")
         with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:

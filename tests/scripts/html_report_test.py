@@ -4,13 +4,11 @@ but not torch."""
 from __future__ import annotations
 
 import json
-import pathlib
-import tempfile
 import unittest
 
 import browser
 from fxopt_program import Fxopt
-from setting import TESTDATA, needs_program
+from setting import TESTDATA, InFolder, needs_program
 
 WIDTH, HEIGHT = 1366, 768
 GRAPH = str(TESTDATA / "llama1b.pb")
@@ -32,11 +30,9 @@ def grouped(number: int) -> str:
 
 @needs_program
 @unittest.skipIf(browser.find_browser() is None, "no Chromium: install chromium, chromium-driver and Selenium")
-class HtmlReport(unittest.TestCase):
+class HtmlReport(InFolder):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.page = browser.Page(browser.find_browser() or "", WIDTH, HEIGHT)
         self.addCleanup(self.page.close)
 

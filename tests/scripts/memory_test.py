@@ -6,12 +6,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import pathlib
-import tempfile
 import unittest
 from unittest import mock
 
-from setting import TESTDATA, imports_torch, need_program
+from setting import TESTDATA, InFolder, imports_torch, need_program
 
 with imports_torch():
     import estimators
@@ -186,9 +184,9 @@ class StatedSizes(unittest.TestCase):
         self.assertEqual(replay(BoundGraph(graph_module)).peaks["cpu"].bytes, 2 * 16)
 
 
-class TheJudge(unittest.TestCase):
+class TheJudge(InFolder):
     def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        super().setUp()
         self.fxopt = Fxopt(None)
 
     def judge(self, graph_module, **flags):

@@ -31,6 +31,13 @@ def part(elements, offset, size, stride):
     return torch.empty(0).set_(torch.zeros(elements).untyped_storage(), offset, size, stride)
 
 
+def quantized_step(x, w):
+    for _ in range(3):
+        x = torch.tanh(x @ torch.fake_quantize_per_tensor_affine(w, 0.1, 0, -128, 127))
+    loss = x.sum()
+    return loss, *torch.autograd.grad(loss, [w])
+
+
 class Operators(Case):
     def run_on(self, graph_module, command, *more):
         path = self.folder / "graph.pb"
@@ -40,12 +47,6 @@ class Operators(Case):
     def test_none_that_torch_registers_is_opaque(self):
         lstm, cell, gru = torch.nn.LSTM(8, 8), torch.nn.LSTMCell(8, 8), torch.nn.GRU(8, 8)
         x = torch.ones(5, 2, 8)
-
-        def quantized(x, w):
-            for _ in range(3):
-                x = torch.tanh(x @ torch.fake_quantize_per_tensor_affine(w, 0.1, 0, -128, 127))
-            loss = x.sum()
-            return loss, *torch.autograd.grad(loss, [w])
 
         def without_gradient(x):
             return torch.autograd.grad(torch.sgn(x).sum(), [x])
@@ -58,7 +59,7 @@ class Operators(Case):
             "LSTM": (lambda x: lstm(x)[0], x),
             "LSTMCell": (lambda x: cell(x[0])[0], x),
             "GRU": (lambda x: gru(x)[0], x),
-            "fake quantization": (quantized, x[0], torch.rand(8, 8, requires_grad=True)),
+            "fake quantization": (quantized_step, x[0], torch.rand(8, 8, requires_grad=True)),
             "zeros as a gradient": (without_gradient, torch.ones(3, requires_grad=True)),
             "an operator that torchgen derives": (lambda x: torch.ops.aten._foobar.out(x, out=torch.empty_like(x)), x),
             "a listed operator": (lambda x: torch.ops.aten._convert_indices_from_coo_to_csr(x.long().flatten(), 5), x),
@@ -138,13 +139,7 @@ class Operators(Case):
         self.assertIn("_saturate_weight_to_fp16", traced.code)
 
     def test_full_recompute_of_quantized_weights_saves_no_product(self):
-        def step(x, w):
-            for _ in range(3):
-                x = torch.tanh(x @ torch.fake_quantize_per_tensor_affine(w, 0.1, 0, -128, 127))
-            loss = x.sum()
-            return loss, *torch.autograd.grad(loss, [w])
-
-        traced = trace(step, torch.ones(2, 8), torch.rand(8, 8, requires_grad=True))
+        traced = trace(quantized_step, torch.ones(2, 8), torch.rand(8, 8, requires_grad=True))
         report = self.run_on(traced, "opt", "-o", "/dev/null", "--passes", "sac{policy=full},remat", "--explain")
         self.assertNotIn("mutated", json.dumps(report))
 

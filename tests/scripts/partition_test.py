@@ -26,10 +26,7 @@ import fxopt  # noqa: E402
 import partition_reports  # noqa: E402
 from functorch.compile import make_boxed_func  # noqa: E402
 from torch._dynamo.backends.common import aot_autograd  # noqa: E402
-from torch._functorch.partitioners import (  # noqa: E402
-    default_partition,
-    min_cut_rematerialization_partition,
-)
+from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition  # noqa: E402
 from torch.fx import GraphModule  # noqa: E402
 
 STEPS = 20
@@ -65,9 +62,7 @@ class Residual(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.convolutions = nn.ModuleList(
-            [nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)]
-        )
+        self.convolutions = nn.ModuleList([nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)])
         self.norms = nn.ModuleList([nn.BatchNorm2d(8), nn.BatchNorm2d(8)])
         self.last = nn.Linear(8, 10)
 
@@ -81,23 +76,14 @@ SIZES = {Encoder: (6, 32), Dropped: (16,), Residual: (3, 8, 8)}
 
 
 def trained(
-    kind: type[nn.Module],
-    backend: Callable,
-    *,
-    dynamic: bool = False,
-    options: dict | None = None,
+    kind: type[nn.Module], backend: Callable, *, dynamic: bool = False, options: dict | None = None
 ) -> tuple[list[float], dict[str, object]]:
     """The losses, and the parameters and buffers at the end."""
     torch._dynamo.reset()
     torch.manual_seed(0)
     model = kind()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    compiled = torch.compile(
-        model,
-        backend=backend,
-        dynamic=dynamic or None,
-        **({"options": options} if options else {}),
-    )
+    compiled = torch.compile(model, backend=backend, dynamic=dynamic or None, **({"options": options} if options else {}))
     found = []
     for step in range(STEPS):
         torch.manual_seed(step)
@@ -111,19 +97,14 @@ def trained(
 
 
 def by(partition_fn: Callable) -> Callable:
-    return aot_autograd(
-        fw_compiler=lambda found, _: make_boxed_func(found.forward),
-        partition_fn=partition_fn,
-    )
+    return aot_autograd(fw_compiler=lambda found, _: make_boxed_func(found.forward), partition_fn=partition_fn)
 
 
 def joint_of(function: Callable, *inputs: Tensor) -> tuple[GraphModule, int]:
     """AOTAutograd's joint graph of the function, and the number of its forward outputs."""
     caught = []
 
-    def keep(
-        joint: GraphModule, _: object, *, num_fwd_outputs: int, **more: object
-    ) -> tuple[GraphModule, GraphModule]:
+    def keep(joint: GraphModule, _: object, *, num_fwd_outputs: int, **more: object) -> tuple[GraphModule, GraphModule]:
         caught.append((joint, num_fwd_outputs))
         return default_partition(joint, _, num_fwd_outputs=num_fwd_outputs, **more)
 
@@ -139,33 +120,13 @@ def names(graph_module: GraphModule) -> tuple[list[str], list[str]]:
 
 class PartitionTest(unittest.TestCase):
     def test_training_goes_on_as_with_pytorchs_partitioner(self) -> None:
-        for kind, dynamic in (
-            (Encoder, False),
-            (Residual, False),
-            (Residual, True),
-            (Dropped, False),
-            (Dropped, True),
-        ):
+        for kind, dynamic in ((Encoder, False), (Residual, False), (Residual, True), (Dropped, False), (Dropped, True)):
             with self.subTest(kind=kind.__name__, dynamic=dynamic):
                 expected = trained(kind, by(default_partition), dynamic=dynamic)
-                for cut in (
-                    "",
-                    "mode=min-cut",
-                    "mode=min-cut,compat=torch,mark-saved=true",
-                ):
-                    partition_fn = fxopt.partitioner(cut=cut)
-                    self.assertEqual(
-                        trained(kind, by(partition_fn), dynamic=dynamic), expected, cut
-                    )
-                self.assertEqual(
-                    trained(
-                        kind,
-                        fxopt.backend,
-                        dynamic=dynamic,
-                        options={"passes": "cse,dce", "cut": "mode=min-cut"},
-                    ),
-                    expected,
-                )
+                for cut in ("", "mode=min-cut", "mode=min-cut,compat=torch,mark-saved=true"):
+                    self.assertEqual(trained(kind, by(fxopt.partitioner(cut=cut)), dynamic=dynamic), expected, cut)
+                options = {"passes": "cse,dce", "cut": "mode=min-cut"}
+                self.assertEqual(trained(kind, fxopt.backend, dynamic=dynamic, options=options), expected)
 
     def test_whole_models_are_trained_as_with_pytorchs_partitioner(self) -> None:
         missing = [name for name in ("torchvision", "transformers") if importlib.util.find_spec(name) is None]
@@ -187,11 +148,7 @@ class PartitionTest(unittest.TestCase):
                     self.assertFalse(is_wrong, result.text)
 
     def test_what_a_function_keeps_unchecked_comes_last(self) -> None:
-        (program,) = (
-            each
-            for each in partition_reports.PROGRAMS
-            if each.forward is partition_reports.keeps_and_saves
-        )
+        (program,) = (each for each in partition_reports.PROGRAMS if each.forward is partition_reports.keeps_and_saves)
         found = []
 
         def note(partition_fn: Callable) -> Callable:
@@ -214,26 +171,10 @@ class PartitionTest(unittest.TestCase):
             return torch.tanh(torch.sin(x @ weight)).sum()
 
         joint, count = joint_of(function, x, weight)
-        saved = [
-            len(
-                names(
-                    fxopt.partition(
-                        joint_of(function, x, weight)[0], num_fwd_outputs=count
-                    )[0]
-                )[1]
-            )
-        ]
-        forward, backward = fxopt.partition(
-            joint, num_fwd_outputs=count, passes="sac{policy=full}"
-        )
-        saved.append(len(names(forward)[1]))
-        self.assertLess(saved[1], saved[0])
-        self.assertTrue(
-            any(
-                name.endswith("_recomputed")
-                for name in (node.name for node in backward.graph.nodes)
-            )
-        )
+        without_tags = fxopt.partition(joint_of(function, x, weight)[0], num_fwd_outputs=count)[0]
+        forward, backward = fxopt.partition(joint, num_fwd_outputs=count, passes="sac{policy=full}")
+        self.assertLess(len(names(forward)[1]), len(names(without_tags)[1]))
+        self.assertTrue(any(node.name.endswith("_recomputed") for node in backward.graph.nodes))
         loss = function(x, weight)
         expected = torch.autograd.grad(loss, (x, weight))
         inputs = {"primals_1": x.detach(), "primals_2": weight.detach()}
@@ -250,16 +191,9 @@ class PartitionTest(unittest.TestCase):
 
         inputs = [torch.randn(4, 16, requires_grad=True), torch.randn(16, 16)]
         joint, count = joint_of(function, *inputs)
-        expected = [
-            names(half)
-            for half in min_cut_rematerialization_partition(
-                joint_of(function, *inputs)[0], None, num_fwd_outputs=count
-            )
-        ]
-        halves = fxopt.partition(
-            joint, num_fwd_outputs=count, cut="mode=min-cut,compat=torch"
-        )
-        self.assertEqual([names(half) for half in halves], expected)
+        expected = min_cut_rematerialization_partition(joint_of(function, *inputs)[0], None, num_fwd_outputs=count)
+        halves = fxopt.partition(joint, num_fwd_outputs=count, cut="mode=min-cut,compat=torch")
+        self.assertEqual([*map(names, halves)], [*map(names, expected)])
 
     def test_the_minimal_cut_never_has_a_higher_peak_than_pytorchs(self) -> None:
         """On models for which a cut chosen by bytes, or by an estimate of the peak, has a higher one."""
@@ -282,34 +216,18 @@ class PartitionTest(unittest.TestCase):
         joint, count = joint_of(function, *inputs)
         cut = "mode=min-cut,mark-saved=true"
         first = fxopt.partition(joint, num_fwd_outputs=count, cut=cut)
-        marked = [
-            node.meta["custom"]
-            for node in first[0].graph.nodes
-            if node.meta.get("custom", {}).get("ap_must_save")
-        ]
-        self.assertTrue(marked)
+        self.assertTrue(any(node.meta.get("custom", {}).get("ap_must_save") for node in first[0].graph.nodes))
         again = fxopt.partition(joint, num_fwd_outputs=count, cut="mode=save-all")
-        self.assertEqual([names(half) for half in again], [names(half) for half in first])
+        self.assertEqual([*map(names, again)], [*map(names, first)])
 
     def test_halves_keep_names_and_metadata(self) -> None:
-        joint, count = joint_of(
-            lambda x: (x.exp() * 2).sum(), torch.randn(4, requires_grad=True)
-        )
-        values = {
-            node.name: node.meta.get("val")
-            for node in joint.graph.nodes
-            if node.op != "output"
-        }
-        expected = [
-            names(half)
-            for half in default_partition(joint, None, num_fwd_outputs=count)
-        ]
+        joint, count = joint_of(lambda x: (x.exp() * 2).sum(), torch.randn(4, requires_grad=True))
+        values = {node.name: node.meta.get("val") for node in joint.graph.nodes}
+        expected = [*map(names, default_partition(joint, None, num_fwd_outputs=count))]
         halves = fxopt.partition(joint, num_fwd_outputs=count)
-        self.assertEqual([names(half) for half in halves], expected)
-        for half in halves:
-            for node in half.graph.nodes:
-                if node.op != "output":
-                    self.assertIs(node.meta.get("val"), values[node.name])
+        self.assertEqual([*map(names, halves)], expected)
+        for node in (node for half in halves for node in half.graph.nodes if node.op != "output"):
+            self.assertIs(node.meta.get("val"), values[node.name])
 
     def test_forward_alone_gives_what_forward_gives(self) -> None:
         def function(x: Tensor, weight: Tensor) -> Tensor:
@@ -335,18 +253,13 @@ class PartitionTest(unittest.TestCase):
             return torch.tanh(x @ weight).sin().sum()
 
         inputs = [torch.randn(4, 16, requires_grad=True), torch.randn(16, 16)]
-        expected = default_partition(
-            joint_of(function, *inputs)[0], None, num_fwd_outputs=1, static_lifetime_input_indices=[1]
-        )
-        found = fxopt.partitioner()(
-            joint_of(function, *inputs)[0], None, num_fwd_outputs=1, static_lifetime_input_indices=[1]
+        expected, found = (
+            cut(joint_of(function, *inputs)[0], None, num_fwd_outputs=1, static_lifetime_input_indices=[1])
+            for cut in (default_partition, fxopt.partitioner())
         )
         for theirs, ours in zip(expected, found):
-            static = [
-                [node.meta.get("is_static_input") for node in half.graph.find_nodes(op="placeholder")]
-                for half in (theirs, ours)
-            ]
-            self.assertEqual(*static)
+            inputs_of = (half.graph.find_nodes(op="placeholder") for half in (theirs, ours))
+            self.assertEqual(*([node.meta.get("is_static_input") for node in nodes] for nodes in inputs_of))
             outputs = [half.graph.output_node() for half in (theirs, ours)]
             self.assertIs(type(outputs[1].args[0]), type(outputs[0].args[0]))
             for key in ("desc", "output_stack_traces"):
@@ -373,11 +286,7 @@ class PartitionTest(unittest.TestCase):
 
     def test_an_unknown_option_of_the_backend_is_an_error(self) -> None:
         with self.assertRaisesRegex(ValueError, "no option pass; it has passes, cut and save"):
-            fxopt.backend(
-                torch.fx.symbolic_trace(lambda x: x + 1),
-                [torch.ones(1)],
-                options={"pass": "cse"},
-            )
+            fxopt.backend(torch.fx.symbolic_trace(lambda x: x + 1), [torch.ones(1)], options={"pass": "cse"})
 
     def test_a_pipeline_that_cuts_is_refused_before_the_cut(self) -> None:
         graph_module = torch.fx.symbolic_trace(lambda x: x + 1)

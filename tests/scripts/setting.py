@@ -4,8 +4,10 @@ scripts on the path."""
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import pathlib
 import sys
+import tempfile
 import unittest
 from collections.abc import Iterator
 
@@ -33,3 +35,16 @@ def need_program() -> None:
     """Skips the file if the fxopt program is missing."""
     if find_fxopt() is None:
         raise unittest.SkipTest(NO_PROGRAM)
+
+
+def need_safetensors(test: unittest.TestCase) -> None:
+    """Skips the rest of the test if the package is missing, which large constants need."""
+    if importlib.util.find_spec("safetensors") is None:
+        test.skipTest("the package safetensors is missing")
+
+
+class InFolder(unittest.TestCase):
+    """Tests with a temporary folder of their own."""
+
+    def setUp(self) -> None:
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))

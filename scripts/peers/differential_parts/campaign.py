@@ -74,17 +74,24 @@ def run_graph(program: Program, graph_module: GraphModule, run: Callable[..., ob
         return observe.execute(run or graph_module, given, attributes, wanted)
 
 
+def steady_run(program: Program) -> Seen:
+    """The results of a program, which must be the same in two executions. Otherwise raises
+    Unusable."""
+    seen = run_graph(program, program.graph_module)
+    if seen.error is not None and FAILING not in seen.error:
+        raise Unusable("the original cannot be run")
+    if observe.differences(seen, run_graph(program, program.graph_module)):
+        raise Unusable("two runs of the original differ")
+    return seen
+
+
 class Subject:
     """A program whose executions agree with one another, ready for pipelines. Otherwise raises
     Unusable."""
 
     def __init__(self, seed: int, fxopt: str, folder: pathlib.Path, family: str | None = None) -> None:
         self.program, self.family = families.make(seed, family)
-        self.seen = run_graph(self.program, self.program.graph_module)
-        if self.seen.error is not None and FAILING not in self.seen.error:
-            raise Unusable("the original cannot be run")
-        if observe.differences(self.seen, run_graph(self.program, self.program.graph_module)):
-            raise Unusable("two runs of the original differ")
+        self.seen = steady_run(self.program)
         if any(CHANGED in message for messages in self.seen.messages.values() for message in messages):
             raise Unusable("a message is written while it is on its way")
         self.program.features |= _sharing(self.seen)

@@ -53,16 +53,12 @@ class Program:
             if is_tangent or any(source in of_tangents for source in node.all_input_nodes):
                 of_tangents.add(node)
         for node in reversed(graph.nodes):
-            is_inner_write = last is not None and node < last and _writes(node) and node not in of_tangents
+            is_inner_write = last is not None and node < last and writes(node) and node not in of_tangents
             if node.name in self.backward and node.op != "output" and not node.users and not is_inner_write:
                 graph.erase_node(node)
         graph_module.recompile()
         count = len(graph.find_nodes(op="placeholder"))
         return replace(self, graph_module=graph_module, inputs=lambda: self.inputs()[:count])
-
-
-def _writes(node: Node) -> bool:
-    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
 
 
 def leaves_of(graph_module: GraphModule) -> list[object]:
@@ -159,13 +155,10 @@ def _is_view(node: Node) -> bool:
 
 def features_of(graph_module: GraphModule) -> set[str]:
     """The features that the graph itself shows."""
-    found: set[str] = set()
-    for node in graph_module.graph.nodes:
-        found |= _features_of_node(node)
-    return found
+    return set().union(*map(features_of_node, graph_module.graph.nodes))
 
 
-def _features_of_node(node: Node) -> set[str]:
+def features_of_node(node: Node) -> set[str]:
     found: set[str] = set()
     if node.op == "call_method":
         found.add("call_method")

@@ -14,7 +14,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from differential_parts import blocks
 from differential_parts.blocks import CLASSES, WIDTH, Block
-from differential_parts.programs import Dice, Program, Unusable, features_of, give_marks, leaves_of
+from differential_parts.programs import Dice, Program, Unusable, features_of, features_of_node, give_marks, leaves_of
 from differential_parts.soup import attributes_for_inputs, trace
 
 MODES = ("fake", "fake", "fake", "real", "symbolic")
@@ -182,7 +182,7 @@ def whole_step(dice: Dice, step: Step, modes: Sequence[str], *, own: float) -> P
         give_marks(graph_module, dice, backward, marks=marks, tags=not step.is_tagging or dice.chance(0.5))
     program.features |= {"forward-loss-backward", f"make_fx {mode}", *_step_features(step)} | features_of(graph_module)
     program.features |= ({"PyTorch's own marks"} if is_own else set()) | _tag_features(program.features, marks=marks or is_own)
-    if any(node in backward and "in-place" in features_of_one(node) for node in graph_module.graph.nodes):
+    if any(node in backward and "in-place" in features_of_node(node) for node in graph_module.graph.nodes):
         program.features.add("write in backward")
     return program
 
@@ -205,12 +205,6 @@ def traced(function: Callable[..., object], inputs: list[object], mode: str, *, 
             stack.enter_context(torch.autograd.set_multithreading_enabled(False))
             stack.enter_context(torch.compiler._non_strict_tracing_context())
         return trace(function, inputs, mode, False)
-
-
-def features_of_one(node: torch.fx.Node) -> set[str]:
-    from differential_parts.programs import _features_of_node
-
-    return _features_of_node(node)
 
 
 def _tag_features(features: set[str], *, marks: bool) -> set[str]:

@@ -14,10 +14,10 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
 from differential_parts.programs import Dice, is_random, writes
+from edit_parts import Edit, Edits
 
 aten = torch.ops.aten
-Edit = Callable[[GraphModule, Dice], bool]  # False: the graph has no place for it
-EDITS: dict[str, Edit] = {}
+EDITS = Edits(lambda graph_module: graph_module.graph)
 
 _OTHER_OPS = {
     aten.neg.default: aten.abs.default, aten.sin.default: aten.cos.default, aten.cos.default: aten.sin.default,
@@ -40,16 +40,18 @@ _VIEWS = (
 )  # fmt: skip
 
 
-def edit(name: str) -> Callable[[Edit], Edit]:
-    def add(function: Edit) -> Edit:
-        EDITS[name] = function
-        return function
-
-    return add
-
-
 def _calls(graph: Graph) -> list[Node]:
     return [node for node in graph.nodes if node.op in ("call_function", "call_method")]
+
+
+def _that(is_wanted: Callable[[Node], bool]) -> Callable[[Graph], list[Node]]:
+    """The calls that are wanted."""
+    return lambda graph: [node for node in _calls(graph) if is_wanted(node)]
+
+
+def _reads_a_node_first(node: Node) -> bool:
+    """Whether the first argument is a node."""
+    return bool(node.args) and isinstance(node.args[0], Node)
 
 
 def _value(node: Node) -> Tensor | None:
@@ -96,255 +98,208 @@ def _may_move_after(node: Node, other: Node, places: dict[Node, int]) -> bool:
     return all(places[user] > places[other] for user in node.users)
 
 
-@edit("two arguments exchanged")
-def exchange_arguments(graph_module: GraphModule, dice: Dice) -> bool:
-    found = [
-        node
-        for node in _calls(graph_module.graph)
-        if len(node.args) > 1 and all(isinstance(arg, Node) for arg in node.args[:2]) and node.args[0] is not node.args[1]
-    ]
-    node = _pick(dice, found)
-    if node is not None:
-        node.args = (node.args[1], node.args[0], *node.args[2:])
-    return node is not None
+@EDITS.at(
+    "two arguments exchanged",
+    _that(lambda node: len(node.args) > 1 and all(isinstance(arg, Node) for arg in node.args[:2]) and node.args[0] is not node.args[1]),
+)
+def exchange_arguments(graph: Graph, node: Node) -> None:
+    node.args = (node.args[1], node.args[0], *node.args[2:])
 
 
-@edit("another tensor given")
-def give_another(graph_module: GraphModule, dice: Dice) -> bool:
+def _with_another(graph: Graph) -> list[tuple[Node, Node, Node]]:
+    """A node, one that it reads, and an earlier one that is like that one."""
     earlier: list[Node] = []
     found = []
-    for node in graph_module.graph.nodes:
+    for node in graph.nodes:
         if node.op != "output":
             found += [(node, old, new) for old in node.all_input_nodes for new in earlier[-12:] if old is not new and _alike(old, new)]
             earlier.append(node)
-    if found:
-        _replace_arg(*dice.choice(found))
-    return bool(found)
+    return found
 
 
-@edit("a constant changed")
-def change_constant(graph_module: GraphModule, dice: Dice) -> bool:
-    found = [
-        (node, i)
-        for node in _calls(graph_module.graph)
-        for i, arg in enumerate(node.args)
-        if isinstance(arg, int | float) and not isinstance(arg, torch.SymInt)
-    ]
-    if found:
-        node, i = dice.choice(found)
-        arg = node.args[i]
-        node.update_arg(i, not arg if isinstance(arg, bool) else arg + 1)
-    return bool(found)
+@EDITS.at("another tensor given", _with_another)
+def give_another(graph: Graph, node: Node, old: Node, new: Node) -> None:
+    _replace_arg(node, old, new)
 
 
-@edit("an element of a list changed")
-def change_element(graph_module: GraphModule, dice: Dice) -> bool:
-    found = [
-        (node, i)
-        for node in _calls(graph_module.graph)
-        for i, arg in enumerate(node.args)
-        if isinstance(arg, list | tuple) and len(arg) > 1 and all(isinstance(item, int) for item in arg)
-    ]
-    if found:
-        node, i = dice.choice(found)
-        node.update_arg(i, [*node.args[i][1:], node.args[i][0]])
-    return bool(found)
+def _argument(is_wanted: Callable[[object], bool]) -> Callable[[Graph], list[tuple[Node, int]]]:
+    return lambda graph: [(node, i) for node in _calls(graph) for i, arg in enumerate(node.args) if is_wanted(arg)]
 
 
-@edit("a keyword argument dropped")
+@EDITS.at("a constant changed", _argument(lambda arg: isinstance(arg, int | float) and not isinstance(arg, torch.SymInt)))
+def change_constant(graph: Graph, node: Node, i: int) -> None:
+    arg = node.args[i]
+    node.update_arg(i, not arg if isinstance(arg, bool) else arg + 1)
+
+
+@EDITS.at(
+    "an element of a list changed",
+    _argument(lambda arg: isinstance(arg, list | tuple) and len(arg) > 1 and all(isinstance(item, int) for item in arg)),
+)
+def change_element(graph: Graph, node: Node, i: int) -> None:
+    node.update_arg(i, [*node.args[i][1:], node.args[i][0]])
+
+
+@EDITS.whole("a keyword argument dropped")
 def drop_keyword(graph_module: GraphModule, dice: Dice) -> bool:
-    node = _pick(dice, [node for node in _calls(graph_module.graph) if node.kwargs and not {"out", "group_name"} & set(node.kwargs)])
+    node = _pick(dice, _that(lambda node: node.kwargs and not {"out", "group_name"} & set(node.kwargs))(graph_module.graph))
     if node is not None:
         gone = dice.choice(sorted(node.kwargs))
         node.kwargs = {key: value for key, value in node.kwargs.items() if key != gone}
     return node is not None
 
 
-@edit("another operator")
-def other_operator(graph_module: GraphModule, dice: Dice) -> bool:
-    node = _pick(dice, [node for node in _calls(graph_module.graph) if node.target in _OTHER_OPS])
-    if node is not None:
-        node.target = _OTHER_OPS[node.target]
-    return node is not None
+@EDITS.at("another operator", _that(lambda node: node.target in _OTHER_OPS))
+def other_operator(graph: Graph, node: Node) -> None:
+    node.target = _OTHER_OPS[node.target]
 
 
-@edit("another dtype")
-def other_dtype(graph_module: GraphModule, dice: Dice) -> bool:
-    def has_dtype(node: Node) -> bool:
-        return any(isinstance(arg, torch.dtype) for arg in (*node.args, *node.kwargs.values()))
-
+@EDITS.at("another dtype", _that(lambda node: any(isinstance(arg, torch.dtype) for arg in (*node.args, *node.kwargs.values()))))
+def other_dtype(graph: Graph, node: Node) -> None:
     def other(arg: object) -> object:
         return (torch.float64 if arg == torch.float32 else torch.float32) if isinstance(arg, torch.dtype) else arg
 
-    node = _pick(dice, [node for node in _calls(graph_module.graph) if has_dtype(node)])
-    if node is not None:
-        node.args = tuple(other(arg) for arg in node.args)
-        node.kwargs = {key: other(arg) for key, arg in node.kwargs.items()}
-    return node is not None
+    node.args = tuple(other(arg) for arg in node.args)
+    node.kwargs = {key: other(arg) for key, arg in node.kwargs.items()}
 
 
-@edit("a call moved to an earlier place")
-def move_up(graph_module: GraphModule, dice: Dice) -> bool:
-    return _move(graph_module.graph, dice, lambda node: not writes(node), up=True)
+def _moves(is_wanted: Callable[[Node], bool], *, up: bool) -> Callable[[Graph], list[tuple[Node, Node]]]:
+    """A call that may move, and the node that it may pass."""
+
+    def places_of(graph: Graph) -> list[tuple[Node, Node]]:
+        nodes, places = list(graph.nodes), _places(graph)
+        found = []
+        for place, node in enumerate(nodes):
+            if node.op not in ("call_function", "call_method") or not is_wanted(node):
+                continue
+            others = nodes[max(0, place - 12) : place] if up else nodes[place + 1 : place + 13]
+            legal = _may_move_before if up else _may_move_after
+            found += [(node, other) for other in others if other.op not in ("placeholder", "output") and legal(node, other, places)]
+        return found
+
+    return places_of
 
 
-@edit("a call moved to a later place")
-def move_down(graph_module: GraphModule, dice: Dice) -> bool:
-    return _move(graph_module.graph, dice, lambda node: not writes(node), up=False)
+def _put_before(graph: Graph, node: Node, other: Node) -> None:
+    other.prepend(node)
 
 
-@edit("a write moved to an earlier place")
-def move_write_up(graph_module: GraphModule, dice: Dice) -> bool:
-    return _move(graph_module.graph, dice, writes, up=True)
+def _put_after(graph: Graph, node: Node, other: Node) -> None:
+    other.append(node)
 
 
-@edit("a write moved to a later place")
-def move_write_down(graph_module: GraphModule, dice: Dice) -> bool:
-    return _move(graph_module.graph, dice, writes, up=False)
+EDITS.at("a call moved to an earlier place", _moves(lambda node: not writes(node), up=True))(_put_before)
+EDITS.at("a call moved to a later place", _moves(lambda node: not writes(node), up=False))(_put_after)
+EDITS.at("a write moved to an earlier place", _moves(writes, up=True))(_put_before)
+EDITS.at("a write moved to a later place", _moves(writes, up=False))(_put_after)
 
 
-def _move(graph: Graph, dice: Dice, is_wanted: Callable[[Node], bool], *, up: bool) -> bool:
-    nodes, places = list(graph.nodes), _places(graph)
-    found = []
-    for place, node in enumerate(nodes):
-        if node.op not in ("call_function", "call_method") or not is_wanted(node):
-            continue
-        others = nodes[max(0, place - 12) : place] if up else nodes[place + 1 : place + 13]
-        legal = _may_move_before if up else _may_move_after
-        found += [(node, other) for other in others if other.op not in ("placeholder", "output") and legal(node, other, places)]
-    if not found:
-        return False
-    node, other = dice.choice(found)
-    (other.prepend if up else other.append)(node)
-    return True
+@EDITS.at("a write dropped", _that(lambda node: writes(node) and _reads_a_node_first(node)))
+def drop_for_its_argument(graph: Graph, node: Node) -> None:
+    node.replace_all_uses_with(node.args[0])
+    graph.erase_node(node)
 
 
-@edit("a write dropped")
-def drop_write(graph_module: GraphModule, dice: Dice) -> bool:
-    found = [node for node in _calls(graph_module.graph) if writes(node) and node.args and isinstance(node.args[0], Node)]
-    node = _pick(dice, found)
-    if node is not None:
-        node.replace_all_uses_with(node.args[0])
-        graph_module.graph.erase_node(node)
-    return node is not None
+@EDITS.at("a write done twice", _that(writes))
+def repeat_write(graph: Graph, node: Node) -> None:
+    with graph.inserting_after(node):
+        graph.node_copy(node)
 
 
-@edit("a write done twice")
-def repeat_write(graph_module: GraphModule, dice: Dice) -> bool:
-    node = _pick(dice, [node for node in _calls(graph_module.graph) if writes(node)])
-    if node is not None:
-        with graph_module.graph.inserting_after(node):
-            graph_module.graph.node_copy(node)
-    return node is not None
+@EDITS.at("a call made in place", _that(lambda node: node.target in _WRITERS))
+def make_in_place(graph: Graph, node: Node) -> None:
+    node.target = _WRITERS[node.target]
 
 
-@edit("a call made in place")
-def make_in_place(graph_module: GraphModule, dice: Dice) -> bool:
-    node = _pick(dice, [node for node in _calls(graph_module.graph) if node.target in _WRITERS])
-    if node is not None:
-        node.target = _WRITERS[node.target]
-    return node is not None
+@EDITS.at(
+    "metadata changed in place",
+    lambda graph: [node for node in graph.nodes if (value := _value(node)) is not None and value.dim() == 2 and node.users],
+)
+def change_metadata(graph: Graph, node: Node) -> None:
+    nodes = list(graph.nodes)
+    last = max([nodes.index(node), *(place for place, each in enumerate(nodes) if each.op == "placeholder")])
+    with graph.inserting_after(nodes[last]):
+        graph.call_function(aten.t_.default, (node,))
 
 
-@edit("metadata changed in place")
-def change_metadata(graph_module: GraphModule, dice: Dice) -> bool:
-    found = [node for node in graph_module.graph.nodes if (value := _value(node)) is not None and value.dim() == 2 and node.users]
-    node = _pick(dice, found)
-    if node is not None:
-        nodes = list(graph_module.graph.nodes)
-        last = max([nodes.index(node), *(place for place, each in enumerate(nodes) if each.op == "placeholder")])
-        with graph_module.graph.inserting_after(nodes[last]):
-            graph_module.graph.call_function(aten.t_.default, (node,))
-    return node is not None
+def _given(graph: Graph) -> list[Node]:
+    return [node for node in graph.nodes if node.op in ("placeholder", "get_attr")]
 
 
-@edit("an input or attribute written")
-def write_input(graph_module: GraphModule, dice: Dice) -> bool:
-    inputs = [node for node in graph_module.graph.nodes if node.op in ("placeholder", "get_attr")]
-    found = [node for node in inputs if (value := _value(node)) is not None and value.is_floating_point()]
-    node = _pick(dice, found)
-    if node is not None:
-        last = [each for each in graph_module.graph.nodes if each.op in ("placeholder", "get_attr")][-1]
-        with graph_module.graph.inserting_after(last):
-            graph_module.graph.call_function(aten.mul_.Tensor, (node, 2.0))
-    return node is not None
+@EDITS.at(
+    "an input or attribute written",
+    lambda graph: [node for node in _given(graph) if (value := _value(node)) is not None and value.is_floating_point()],
+)
+def write_input(graph: Graph, node: Node) -> None:
+    with graph.inserting_after(_given(graph)[-1]):
+        graph.call_function(aten.mul_.Tensor, (node, 2.0))
 
 
-@edit("two draws exchanged")
-def exchange_draws(graph_module: GraphModule, dice: Dice) -> bool:
-    return _exchange(graph_module.graph, dice, is_random)
+def _successive(is_wanted: Callable[[Node], bool]) -> Callable[[Graph], list[tuple[Node, Node]]]:
+    """Successive calls that are wanted, the second first, if it may move before the first."""
+
+    def pairs(graph: Graph) -> list[tuple[Node, Node]]:
+        places, found = _places(graph), _that(is_wanted)(graph)
+        return [
+            (second, first)
+            for first, second in zip(found, found[1:])
+            if _may_move_before(second, first, places) and second not in first.users
+        ]
+
+    return pairs
 
 
-@edit("a draw repeated")
-def repeat_draw(graph_module: GraphModule, dice: Dice) -> bool:
-    return _repeat(graph_module.graph, dice, is_random)
+def _repeating(is_wanted: Callable[[Node], bool]) -> Edit:
+    """Repeats a call for one of its readers."""
+
+    def repeat(graph_module: GraphModule, dice: Dice) -> bool:
+        node = _pick(dice, _that(lambda node: is_wanted(node) and node.users)(graph_module.graph))
+        if node is None:
+            return False
+        user = dice.choice(list(node.users))
+        with graph_module.graph.inserting_before(user):
+            copy = graph_module.graph.node_copy(node)
+        _replace_arg(user, node, copy)
+        return True
+
+    return repeat
 
 
-@edit("a call repeated for one reader")
-def repeat_call(graph_module: GraphModule, dice: Dice) -> bool:
-    return _repeat(graph_module.graph, dice, lambda node: not is_random(node))
+EDITS.at("two draws exchanged", _successive(is_random))(_put_before)
+EDITS["a draw repeated"] = _repeating(is_random)
+EDITS["a call repeated for one reader"] = _repeating(lambda node: not is_random(node))
 
 
-def _repeat(graph: Graph, dice: Dice, is_wanted: Callable[[Node], bool]) -> bool:
-    node = _pick(dice, [node for node in _calls(graph) if is_wanted(node) and node.users])
-    if node is None:
-        return False
-    user = dice.choice(list(node.users))
-    with graph.inserting_before(user):
-        copy = graph.node_copy(node)
-    _replace_arg(user, node, copy)
-    return True
-
-
-def _exchange(graph: Graph, dice: Dice, is_wanted: Callable[[Node], bool]) -> bool:
-    places = _places(graph)
-    found = [node for node in _calls(graph) if is_wanted(node)]
-    pairs = [
-        (first, second)
-        for first, second in zip(found, found[1:])
-        if _may_move_before(second, first, places) and second not in first.users
-    ]
-    if pairs:
-        first, second = dice.choice(pairs)
-        first.prepend(second)
-    return bool(pairs)
-
-
-@edit("two equal calls merged")
-def merge_equal(graph_module: GraphModule, dice: Dice) -> bool:
+def _equal_calls(graph: Graph) -> list[tuple[Node, Node]]:
     known: dict[str, Node] = {}
     pairs = []
-    for node in _calls(graph_module.graph):
+    for node in _calls(graph):
         key = f"{node.target} {node.args} {node.kwargs}"
         if key in known:
             pairs.append((known[key], node))
         known.setdefault(key, node)
-    if pairs:
-        kept, gone = dice.choice(pairs)
-        gone.replace_all_uses_with(kept)
-        graph_module.graph.erase_node(gone)
-    return bool(pairs)
+    return pairs
 
 
-@edit("a copy made a view")
-def copy_to_view(graph_module: GraphModule, dice: Dice) -> bool:
-    node = _pick(dice, [node for node in _calls(graph_module.graph) if node.target in (aten.clone.default, aten.contiguous.default)])
-    if node is not None:
-        node.target, node.args, node.kwargs = aten.alias.default, node.args[:1], {}
-    return node is not None
+@EDITS.at("two equal calls merged", _equal_calls)
+def merge_equal(graph: Graph, kept: Node, gone: Node) -> None:
+    gone.replace_all_uses_with(kept)
+    graph.erase_node(gone)
 
 
-@edit("a view made a copy")
-def view_to_copy(graph_module: GraphModule, dice: Dice) -> bool:
-    node = _pick(dice, [node for node in _calls(graph_module.graph) if node.target in _VIEWS])
-    if node is not None:
-        with graph_module.graph.inserting_after(node):
-            copy = graph_module.graph.call_function(aten.clone.default, (node,))
-        node.replace_all_uses_with(copy, delete_user_cb=lambda user: user is not copy)
-    return node is not None
+@EDITS.at("a copy made a view", _that(lambda node: node.target in (aten.clone.default, aten.contiguous.default)))
+def copy_to_view(graph: Graph, node: Node) -> None:
+    node.target, node.args, node.kwargs = aten.alias.default, node.args[:1], {}
 
 
-@edit("outputs exchanged")
+@EDITS.at("a view made a copy", _that(lambda node: node.target in _VIEWS))
+def view_to_copy(graph: Graph, node: Node) -> None:
+    with graph.inserting_after(node):
+        copy = graph.call_function(aten.clone.default, (node,))
+    node.replace_all_uses_with(copy, delete_user_cb=lambda user: user is not copy)
+
+
+@EDITS.whole("outputs exchanged")
 def exchange_outputs(graph_module: GraphModule, dice: Dice) -> bool:
     output = next(iter(reversed(graph_module.graph.nodes)))
     items = output.args[0]
@@ -357,48 +312,24 @@ def exchange_outputs(graph_module: GraphModule, dice: Dice) -> bool:
     return items[first] is not items[second]
 
 
-@edit("a wait left out")
-def drop_wait(graph_module: GraphModule, dice: Dice) -> bool:
-    node = _pick(dice, [node for node in _calls(graph_module.graph) if "wait_tensor" in str(node.target)])
-    if node is not None:
-        node.replace_all_uses_with(node.args[0])
-        graph_module.graph.erase_node(node)
-    return node is not None
+def _starts(node: Node) -> bool:
+    """Whether a call launches a collective."""
+    return "_c10d_functional." in str(node.target) and "wait_tensor" not in str(node.target)
 
 
-@edit("a write into the input of a collective")
-def write_before_wait(graph_module: GraphModule, dice: Dice) -> bool:
-    def starts(node: Node) -> bool:
-        return "_c10d_functional." in str(node.target) and "wait_tensor" not in str(node.target)
-
-    found = [node for node in _calls(graph_module.graph) if starts(node) and node.args and isinstance(node.args[0], Node)]
-    node = _pick(dice, found)
-    if node is not None:
-        with graph_module.graph.inserting_after(node):
-            graph_module.graph.call_function(aten.mul_.Tensor, (node.args[0], 3.0))
-    return node is not None
+EDITS.at("a wait left out", _that(lambda node: "wait_tensor" in str(node.target)))(drop_for_its_argument)
 
 
-@edit("two collectives exchanged")
-def exchange_collectives(graph_module: GraphModule, dice: Dice) -> bool:
-    return _exchange(
-        graph_module.graph, dice, lambda node: "_c10d_functional." in str(node.target) and "wait_tensor" not in str(node.target)
-    )
+@EDITS.at("a write into the input of a collective", _that(lambda node: _starts(node) and _reads_a_node_first(node)))
+def write_before_wait(graph: Graph, node: Node) -> None:
+    with graph.inserting_after(node):
+        graph.call_function(aten.mul_.Tensor, (node.args[0], 3.0))
 
 
-@edit("a detach dropped")
-def drop_detach(graph_module: GraphModule, dice: Dice) -> bool:
-    found = [node for node in _calls(graph_module.graph) if node.target in (aten.detach.default, "detach")]
-    node = _pick(dice, found)
-    if node is not None:
-        node.replace_all_uses_with(node.args[0])
-        graph_module.graph.erase_node(node)
-    return node is not None
+EDITS.at("two collectives exchanged", _successive(_starts))(_put_before)
+EDITS.at("a detach dropped", _that(lambda node: node.target in (aten.detach.default, "detach")))(drop_for_its_argument)
 
 
-@edit("a call without readers dropped")
-def drop_unread(graph_module: GraphModule, dice: Dice) -> bool:
-    node = _pick(dice, [node for node in _calls(graph_module.graph) if not node.users])
-    if node is not None:
-        graph_module.graph.erase_node(node)
-    return node is not None
+@EDITS.at("a call without readers dropped", _that(lambda node: not node.users))
+def drop_unread(graph: Graph, node: Node) -> None:
+    graph.erase_node(node)

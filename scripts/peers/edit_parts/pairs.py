@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from fxopt.form import Json, floating, leaves
 
 from differential_parts.programs import Dice
+from edit_parts import Edits
 
-Edit = Callable[["Pair", Dice], bool]  # False: the pair has no place for it
-PAIR_EDITS: dict[str, Edit] = {}
+PAIR_EDITS = Edits()
 UNCHANGED = "nothing: the pair as it was cut"
 
 
@@ -126,68 +126,51 @@ def _writes(node: Json) -> bool:
     return _name(node).endswith("_") and not _name(node).startswith("_")
 
 
-def edit(name: str) -> Callable[[Edit], Edit]:
-    def add(function: Edit) -> Edit:
-        PAIR_EDITS[name] = function
-        return function
-
-    return add
-
-
-@edit(UNCHANGED)
+@PAIR_EDITS.whole(UNCHANGED)
 def change_nothing(pair: Pair, dice: Dice) -> bool:
     return True
 
 
-@edit("another value saved")
-def save_another(pair: Pair, dice: Dice) -> bool:
+Places = list[tuple[Json, Json]]
+
+
+def _point(pair: Pair, reference: Json, node: Json) -> None:
+    """Makes one argument refer to another node."""
+    reference["node"] = node["name"]
+
+
+def _others_saved(pair: Pair) -> Places:
     half = pair.forward
-    places = [
+    return [
         (leaf, node)
         for leaf in pair.saved_leaves
         for node in half.before(half.output)
         if node is not half.of(leaf) and _type(node) is not None and _type(node) == _type(half.of(leaf))
     ]
-    return _point(places, dice)
 
 
-def _point(places: list[tuple[Json, Json]], dice: Dice) -> bool:
-    """Makes one argument refer to another node."""
-    if places:
-        reference, node = dice.choice(places)
-        reference["node"] = node["name"]
-    return bool(places)
+PAIR_EDITS.at("another value saved", _others_saved)(_point)
 
 
-def _exchange(references: list[Json], half: Half, dice: Dice, *, alike: bool) -> bool:
-    places = [
+def _exchange(pair: Pair, one: Json, other: Json) -> None:
+    one["node"], other["node"] = other["node"], one["node"]
+
+
+def _two(references: list[Json], half: Half, *, alike: bool) -> Places:
+    return [
         (one, other)
         for i, one in enumerate(references)
         for other in references[i + 1 :]
         if one["node"] != other["node"] and (not alike or _type(half.of(one)) == _type(half.of(other)))
     ]
-    if places:
-        one, other = dice.choice(places)
-        one["node"], other["node"] = other["node"], one["node"]
-    return bool(places)
 
 
-@edit("two saved outputs exchanged")
-def exchange_saved(pair: Pair, dice: Dice) -> bool:
-    return _exchange(pair.saved_leaves, pair.forward, dice, alike=True)
+PAIR_EDITS.at("two saved outputs exchanged", lambda pair: _two(pair.saved_leaves, pair.forward, alike=True))(_exchange)
+PAIR_EDITS.at("two saved outputs of other types exchanged", lambda pair: _two(pair.saved_leaves, pair.forward, alike=False))(_exchange)
 
 
-@edit("two saved outputs of other types exchanged")
-def exchange_any_saved(pair: Pair, dice: Dice) -> bool:
-    return _exchange(pair.saved_leaves, pair.forward, dice, alike=False)
-
-
-@edit("two inputs of backward exchanged")
-def exchange_bindings(pair: Pair, dice: Dice) -> bool:
-    found = _alike(pair.saved_inputs)
-    if not found:
-        return False
-    chosen = dice.choice(found)
+@PAIR_EDITS.at("two inputs of backward exchanged", lambda pair: _alike(pair.saved_inputs))
+def exchange_bindings(pair: Pair, *chosen: Json) -> None:
     inputs = [node["name"] for node in pair.backward.inputs]
     one, other = (
         next(item for item in pair.bindings if item.get("input", 0) == inputs.index(node["name"])) for node in chosen
@@ -195,13 +178,11 @@ def exchange_bindings(pair: Pair, dice: Dice) -> bool:
     one["output"], other["output"] = other.get("output", 0), one.get("output", 0)
     specs = [node["input"] for node in chosen]
     specs[0]["saved_from_output"], specs[1]["saved_from_output"] = specs[1]["saved_from_output"], specs[0]["saved_from_output"]
-    return True
 
 
-@edit("a saved input read in place of another")
-def read_another_saved(pair: Pair, dice: Dice) -> bool:
+def _other_inputs(pair: Pair) -> Places:
     by_name = {node["name"]: node for node in pair.saved_inputs}
-    places = [
+    return [
         (reference, other)
         for node in pair.backward.calls
         for reference in _reads(node)
@@ -209,136 +190,123 @@ def read_another_saved(pair: Pair, dice: Dice) -> bool:
         for other in by_name.values()
         if other["name"] != reference["node"] and _type(other) == _type(by_name[reference["node"]])
     ]
-    return _point(places, dice)
 
 
-@edit("user outputs exchanged")
-def exchange_outputs(pair: Pair, dice: Dice) -> bool:
-    return _exchange(pair.user_leaves, pair.forward, dice, alike=False)
+def _returned_saved(pair: Pair) -> Places:
+    return [(leaf, pair.forward.of(saved)) for leaf in pair.user_leaves for saved in pair.saved_leaves if leaf["node"] != saved["node"]]
 
 
-@edit("a saved value returned to the user")
-def return_saved(pair: Pair, dice: Dice) -> bool:
-    places = [(leaf, pair.forward.of(saved)) for leaf in pair.user_leaves for saved in pair.saved_leaves if leaf["node"] != saved["node"]]
-    return _point(places, dice)
+def _gradients(pair: Pair) -> list[Json]:
+    return [leaf for leaf in pair.backward.leaves if "node" in leaf]
 
 
-@edit("gradients exchanged")
+PAIR_EDITS.at("a saved input read in place of another", _other_inputs)(_point)
+PAIR_EDITS.at("user outputs exchanged", lambda pair: _two(pair.user_leaves, pair.forward, alike=False))(_exchange)
+PAIR_EDITS.at("a saved value returned to the user", _returned_saved)(_point)
+
+
+@PAIR_EDITS.whole("gradients exchanged")
 def exchange_gradients(pair: Pair, dice: Dice) -> bool:
-    return _exchange([leaf for leaf in pair.backward.leaves if "node" in leaf], pair.backward, dice, alike=dice.chance(0.5))
+    places = _two(_gradients(pair), pair.backward, alike=dice.chance(0.5))
+    if places:
+        _exchange(pair, *dice.choice(places))
+    return bool(places)
 
 
-@edit("a gradient left out")
-def drop_gradient(pair: Pair, dice: Dice) -> bool:
-    found = [leaf for leaf in pair.backward.leaves if "node" in leaf]
-    if found:
-        leaf = dice.choice(found)
-        leaf.clear()
-        leaf["none"] = True
-    return bool(found)
+@PAIR_EDITS.at("a gradient left out", _gradients)
+def drop_gradient(pair: Pair, leaf: Json) -> None:
+    leaf.clear()
+    leaf["none"] = True
 
 
-@edit("a tangent read in place of another")
-def read_another_tangent(pair: Pair, dice: Dice) -> bool:
+def _other_tangents(pair: Pair) -> Places:
     names = [node["name"] for node in pair.backward.inputs if node.get("input", {}).get("role") == "INPUT_ROLE_TANGENT"]
-    places = [
+    return [
         (reference, pair.backward.by_name[other])
         for node in pair.backward.calls
         for reference in _reads(node)
         for other in names
         if reference["node"] in names and other != reference["node"]
     ]
-    return _point(places, dice)
 
 
-@edit("another value saved by an op after it")
-def change_saved(pair: Pair, dice: Dice) -> bool:
+PAIR_EDITS.at("a tangent read in place of another", _other_tangents)(_point)
+
+
+def _saved_floats(pair: Pair) -> list[Json]:
+    return [leaf for leaf in pair.saved_leaves if _is_float(pair.forward.of(leaf))]
+
+
+def _call_at_end(pair: Pair, target: str, leaf: Json) -> str:
+    """Calls an operator on a saved value at forward's end. Returns the call's name."""
     half = pair.forward
-    found = [leaf for leaf in pair.saved_leaves if _is_float(half.of(leaf))]
-    if found:
-        leaf = dice.choice(found)
-        leaf["node"] = pair.call(half, half.output, "aten.neg.default", [{"node": leaf["node"]}], half.of(leaf))["name"]
-    return bool(found)
+    return pair.call(half, half.output, target, [{"node": leaf["node"]}], half.of(leaf))["name"]
 
 
-@edit("a saved value changed in place at forward's end")
-def write_saved(pair: Pair, dice: Dice) -> bool:
-    half = pair.forward
-    found = [leaf for leaf in pair.saved_leaves if _is_float(half.of(leaf))]
-    if found:
-        leaf = dice.choice(found)
-        pair.call(half, half.output, "aten.neg_.default", [{"node": leaf["node"]}], half.of(leaf))
-    return bool(found)
+@PAIR_EDITS.at("another value saved by an op after it", _saved_floats)
+def change_saved(pair: Pair, leaf: Json) -> None:
+    leaf["node"] = _call_at_end(pair, "aten.neg.default", leaf)
 
 
-@edit("a saved value changed in place at backward's start")
-def write_received(pair: Pair, dice: Dice) -> bool:
-    found = [node for node in pair.saved_inputs if _is_float(node)]
-    if found and pair.backward.calls:
-        node = dice.choice(found)
-        pair.call(pair.backward, pair.backward.calls[0], "aten.neg_.default", [{"node": node["name"]}], node)
-    return bool(found and pair.backward.calls)
+@PAIR_EDITS.at("a saved value changed in place at forward's end", _saved_floats)
+def write_saved(pair: Pair, leaf: Json) -> None:
+    _call_at_end(pair, "aten.neg_.default", leaf)
 
 
-@edit("a copy saved in place of the value")
-def save_copy(pair: Pair, dice: Dice) -> bool:
-    half = pair.forward
-    found = [leaf for leaf in pair.saved_leaves if _type(half.of(leaf)) is not None]
-    if found:
-        leaf = dice.choice(found)
-        leaf["node"] = pair.call(half, half.output, "aten.clone.default", [{"node": leaf["node"]}], half.of(leaf))["name"]
-    return bool(found)
+@PAIR_EDITS.at(
+    "a saved value changed in place at backward's start",
+    lambda pair: [node for node in pair.saved_inputs if _is_float(node) and pair.backward.calls],
+)
+def write_received(pair: Pair, node: Json) -> None:
+    pair.call(pair.backward, pair.backward.calls[0], "aten.neg_.default", [{"node": node["name"]}], node)
 
 
-@edit("a write of forward lost")
-def drop_forward_write(pair: Pair, dice: Dice) -> bool:
-    return _drop_write(pair.forward, dice)
+@PAIR_EDITS.at(
+    "a copy saved in place of the value", lambda pair: [leaf for leaf in pair.saved_leaves if _type(pair.forward.of(leaf)) is not None]
+)
+def save_copy(pair: Pair, leaf: Json) -> None:
+    leaf["node"] = _call_at_end(pair, "aten.clone.default", leaf)
 
 
-@edit("a write of backward lost")
-def drop_backward_write(pair: Pair, dice: Dice) -> bool:
-    return _drop_write(pair.backward, dice)
+def _writes_of(half: Half) -> Places:
+    return [(half, node) for node in half.calls if _writes(node) and "node" in node["args"][0]]
 
 
-def _drop_write(half: Half, dice: Dice) -> bool:
-    found = [node for node in half.calls if _writes(node) and "node" in node["args"][0]]
-    if not found:
-        return False
-    gone = dice.choice(found)
+def _drop_write(pair: Pair, half: Half, gone: Json) -> None:
     half.nodes.remove(gone)
-    for node in half.nodes:
-        for reference in _reads(node):
-            if reference["node"] == gone["name"]:
-                reference["node"] = gone["args"][0]["node"]
-    return True
+    _read_instead(gone["name"], gone["args"][0]["node"], half.nodes)
 
 
-@edit("an input returned in place of its new value")
-def return_old_value(pair: Pair, dice: Dice) -> bool:
+PAIR_EDITS.at("a write of forward lost", lambda pair: _writes_of(pair.forward))(_drop_write)
+PAIR_EDITS.at("a write of backward lost", lambda pair: _writes_of(pair.backward))(_drop_write)
+
+
+def _old_values(pair: Pair) -> Places:
     specs = pair.forward.record.get("outputs", [])
-    places = [
+    return [
         (leaf, pair.forward.by_name[spec["of"]])
         for leaf, spec in zip(pair.forward.leaves, specs)
         if spec.get("role") == "OUTPUT_ROLE_MUTATION" and "node" in leaf
     ]
-    return _point(places, dice)
 
 
-@edit("a recomputed copy reads another value")
-def copy_reads_another(pair: Pair, dice: Dice) -> bool:
+def _other_operands(pair: Pair) -> Places:
     half = pair.backward
     copies = [node for node in half.calls if any(origin.get("kind") == "ORIGIN_RECOMPUTED" for origin in node.get("origins", []))]
-    places = [
+    return [
         (reference, other)
         for node in copies
         for reference in _reads(node)
         for other in half.before(node)
         if other["name"] != reference["node"] and _type(other) is not None and _type(other) == _type(half.by_name[reference["node"]])
     ]
-    return _point(places, dice)
 
 
-@edit("a saved value recomputed from another value")
+PAIR_EDITS.at("an input returned in place of its new value", _old_values)(_point)
+PAIR_EDITS.at("a recomputed copy reads another value", _other_operands)(_point)
+
+
+@PAIR_EDITS.whole("a saved value recomputed from another value")
 def recompute_otherwise(pair: Pair, dice: Dice) -> bool:
     """Recomputes a saved value in backward, from inputs of backward that have the types of its
     operands."""
@@ -358,26 +326,28 @@ def recompute_otherwise(pair: Pair, dice: Dice) -> bool:
     again["kwargs"] = copy.deepcopy(call.get("kwargs", []))
     for reference in _reads(again):
         reference["node"] = dice.choice(by_type[_type(pair.forward.by_name[reference["node"]])])["name"]
-    _read_instead(pair.backward, node, again)
+    _read_new(pair.backward, node, again)
     return True
 
 
-def _read_instead(half: Half, old: Json, new: Json) -> None:
-    for node in half.nodes[half.nodes.index(new) + 1 :]:
-        for reference in _reads(node):
-            if reference["node"] == old["name"]:
-                reference["node"] = new["name"]
+def _read_new(half: Half, old: Json, new: Json) -> None:
+    """Lets all nodes after the new one read it in place of the old one."""
+    _read_instead(old["name"], new["name"], half.nodes[half.nodes.index(new) + 1 :])
 
 
-@edit("a draw of forward drawn again by backward")
-def draw_again(pair: Pair, dice: Dice) -> bool:
-    found = [node for node in pair.saved_inputs if _is_float(node) and _is_drawn(pair, node)]
-    if not found or not pair.backward.calls:
-        return False
-    node = dice.choice(found)
+def _read_instead(old: str, new: str, nodes: list[Json]) -> None:
+    for reference in (reference for node in nodes for reference in _reads(node)):
+        if reference["node"] == old:
+            reference["node"] = new
+
+
+@PAIR_EDITS.at(
+    "a draw of forward drawn again by backward",
+    lambda pair: [node for node in pair.saved_inputs if _is_float(node) and _is_drawn(pair, node) and pair.backward.calls],
+)
+def draw_again(pair: Pair, node: Json) -> None:
     half = [{"node": node["name"]}, floating(0.5)]
-    _read_instead(pair.backward, node, pair.call(pair.backward, pair.backward.calls[0], "aten.bernoulli.p", half, node))
-    return True
+    _read_new(pair.backward, node, pair.call(pair.backward, pair.backward.calls[0], "aten.bernoulli.p", half, node))
 
 
 def _is_drawn(pair: Pair, node: Json) -> bool:

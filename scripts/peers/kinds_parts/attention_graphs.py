@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kinds_parts.tracing import Traced, compiled, differentiated, exported, graph, traced, training_step
+from kinds_parts.tracing import Traced, compiled, differentiates, exported, graph, traces, training_step
 
 
 # ---- attention
@@ -18,48 +18,39 @@ def heads(sequence: int = 5) -> list[Tensor]:
     return [torch.randn(2, 2, sequence, 4) for _ in range(3)]
 
 
-@graph("attention")
-def masked_attention() -> Traced:
-    def attended(q: Tensor, k: Tensor, v: Tensor) -> tuple:
-        mask = torch.ones(5, 5).tril().bool()
-        bias = torch.zeros(5, 5).masked_fill(~mask, -math.inf)
-        return (
-            F.scaled_dot_product_attention(q, k, v, mask),
-            F.scaled_dot_product_attention(q, k, v, bias),
-            F.scaled_dot_product_attention(q, k, v, is_causal=True),
-            F.scaled_dot_product_attention(q, k, v),
-            F.scaled_dot_product_attention(q, k, v, scale=0.3),
-        )
-
-    return differentiated(attended, *heads())
+@differentiates("attention", heads)
+def masked_attention(q: Tensor, k: Tensor, v: Tensor) -> tuple:
+    mask = torch.ones(5, 5).tril().bool()
+    bias = torch.zeros(5, 5).masked_fill(~mask, -math.inf)
+    return (
+        F.scaled_dot_product_attention(q, k, v, mask),
+        F.scaled_dot_product_attention(q, k, v, bias),
+        F.scaled_dot_product_attention(q, k, v, is_causal=True),
+        F.scaled_dot_product_attention(q, k, v),
+        F.scaled_dot_product_attention(q, k, v, scale=0.3),
+    )
 
 
-@graph("attention")
-def rows_that_see_nothing() -> Traced:
-    def attended(q: Tensor, k: Tensor, v: Tensor) -> tuple:
-        mask = torch.ones(5, 5).tril(-1).bool()
-        scores = (q @ k.mT).masked_fill(~mask, -math.inf)
-        return (
-            F.scaled_dot_product_attention(q, k, v, mask),
-            scores.softmax(-1) @ v,
-            scores.softmax(-1).nan_to_num() @ v,
-            torch.where(mask, scores, -1e9).softmax(-1) @ v,
-        )
-
-    return differentiated(attended, *heads())
+@differentiates("attention", heads)
+def rows_that_see_nothing(q: Tensor, k: Tensor, v: Tensor) -> tuple:
+    mask = torch.ones(5, 5).tril(-1).bool()
+    scores = (q @ k.mT).masked_fill(~mask, -math.inf)
+    return (
+        F.scaled_dot_product_attention(q, k, v, mask),
+        scores.softmax(-1) @ v,
+        scores.softmax(-1).nan_to_num() @ v,
+        torch.where(mask, scores, -1e9).softmax(-1) @ v,
+    )
 
 
-@graph("attention")
-def grouped_queries_and_dropout() -> Traced:
-    def attended(q: Tensor, k: Tensor, v: Tensor) -> tuple:
-        wide = torch.cat([q, q.flip(1)], 1)
-        return (
-            F.scaled_dot_product_attention(wide, k, v, enable_gqa=True),
-            F.scaled_dot_product_attention(q, k, v, dropout_p=0.3),
-            F.scaled_dot_product_attention(q, k[:, :1], v[:, :1]),
-        )
-
-    return differentiated(attended, *heads())
+@differentiates("attention", heads)
+def grouped_queries_and_dropout(q: Tensor, k: Tensor, v: Tensor) -> tuple:
+    wide = torch.cat([q, q.flip(1)], 1)
+    return (
+        F.scaled_dot_product_attention(wide, k, v, enable_gqa=True),
+        F.scaled_dot_product_attention(q, k, v, dropout_p=0.3),
+        F.scaled_dot_product_attention(q, k[:, :1], v[:, :1]),
+    )
 
 
 @graph("attention")
@@ -77,20 +68,17 @@ def a_layer_of_pytorch() -> Traced:
     return training_step(Attends(), lambda out: out.pow(2).mean(), torch.randn(2, 3, 8))
 
 
-@graph("attention")
-def rotated_and_cached() -> Traced:
-    def attended(q: Tensor, k: Tensor, v: Tensor, cache: Tensor) -> tuple:
-        angle = torch.outer(torch.arange(5.0), torch.tensor([1.0, 0.1]))
-        turn = torch.polar(torch.ones_like(angle), angle)
+@traces("attention", lambda: [*heads(), torch.randn(2, 2, 10, 4)])
+def rotated_and_cached(q: Tensor, k: Tensor, v: Tensor, cache: Tensor) -> tuple:
+    angle = torch.outer(torch.arange(5.0), torch.tensor([1.0, 0.1]))
+    turn = torch.polar(torch.ones_like(angle), angle)
 
-        def rotated(x: Tensor) -> Tensor:
-            return torch.view_as_real(torch.view_as_complex(x.view(2, 2, 5, 2, 2)) * turn).flatten(3)
+    def rotated(x: Tensor) -> Tensor:
+        return torch.view_as_real(torch.view_as_complex(x.view(2, 2, 5, 2, 2)) * turn).flatten(3)
 
-        before = cache.sum()
-        cache[:, :, 5:].copy_(rotated(k))
-        return before, F.scaled_dot_product_attention(rotated(q), cache, torch.cat([v, v], 2)), cache.sum(), rotated(k)
-
-    return traced(attended, *heads(), torch.randn(2, 2, 10, 4))
+    before = cache.sum()
+    cache[:, :, 5:].copy_(rotated(k))
+    return before, F.scaled_dot_product_attention(rotated(q), cache, torch.cat([v, v], 2)), cache.sum(), rotated(k)
 
 
 @graph("attention")

@@ -61,9 +61,7 @@ class Run:
         for node in self.nodes:
             if node is output:
                 self._measure(node, [*held, *values.values()])
-                return list(
-                    pytree.tree_leaves(torch.fx.node.map_arg(node.args[0], values.__getitem__), is_leaf=lambda leaf: leaf is None)
-                )
+                return leaves_of(torch.fx.node.map_arg(node.args[0], values.__getitem__))
             if node.op != "placeholder":
                 values[node] = self._call(node, values)
             self._measure(node, [*held, *values.values()])
@@ -102,10 +100,10 @@ def peak_of_pair(
     """The peak of forward, then backward. inputs: by name, for both. written: outputs of forward
     that are new values of inputs, written to them in between. count: outputs of forward that its
     caller keeps, except the written ones."""
-    first_inputs = [inputs[node.name] for node in forward.graph.find_nodes(op="placeholder")]
+    first_inputs = [inputs[name] for name in names_of(forward)]
     with torch.no_grad():
-        tangents = {node.name for node in backward.graph.find_nodes(op="placeholder")}
-        names = [getattr(leaf, "name", "") for leaf in _leaves(forward)]
+        tangents = names_of(backward)
+        names = [getattr(leaf, "name", "") for leaf in outputs_of(forward)]
         first = Run(forward)
         outputs = first.run(first_inputs)
         for place, name in written.items():
@@ -113,18 +111,24 @@ def peak_of_pair(
         kept = [outputs[place] for place in range(count) if place not in written]
         saved = {name: value for name, value in zip(names, outputs, strict=True) if name in tangents and name not in inputs}
         del outputs
-        second_inputs = [inputs[name] for name in _names(backward) if name not in saved]
+        second_inputs = [inputs[name] for name in names_of(backward) if name not in saved]
         second = Run(backward, [*first_inputs, *first.attributes, *kept])
         second.run(second_inputs, saved)
     return max(first.peak, second.peak, key=lambda peak: peak.bytes)
 
 
-def _names(graph_module: GraphModule) -> list[str]:
+def names_of(graph_module: GraphModule) -> list[str]:
+    """The names of its placeholders."""
     return [node.name for node in graph_module.graph.find_nodes(op="placeholder")]
 
 
-def _leaves(graph_module: GraphModule) -> list[object]:
-    return pytree.tree_leaves(graph_module.graph.output_node().args[0], is_leaf=lambda leaf: leaf is None)
+def leaves_of(value: object) -> list[object]:
+    """Its leaves, including None."""
+    return pytree.tree_leaves(value, is_leaf=lambda leaf: leaf is None)
+
+
+def outputs_of(graph_module: GraphModule) -> list[object]:
+    return leaves_of(graph_module.graph.output_node().args[0])
 
 
 def sizes_of_symbols(graph_module: GraphModule, inputs: Sequence[object]) -> dict[str, int]:

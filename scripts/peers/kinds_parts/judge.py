@@ -19,9 +19,9 @@ from fxopt.tool import FxoptError
 from torch import Tensor
 from torch.fx import GraphModule
 from torch.fx.graph import CodeGen
-from torch.utils import _pytree as pytree
 
 from kinds_parts import counting
+from kinds_parts.counting import leaves_of, names_of
 from kinds_parts.tracing import Case, Traced, copies
 
 Json = dict[str, Any]
@@ -117,6 +117,7 @@ class Judge:
         self.module = fxopt.read_module(self.source, self.program)
         self.written = _written(self.module) if self.is_joint else {}
         self.graph_module = loaded(self.source, self.program)
+        self._names = names_of(self.graph_module)
         self.seen = self._seen(self.graph_module)
         if self.seen.error is not None:
             raise Unusable(self.seen.error)
@@ -131,14 +132,9 @@ class Judge:
         return self._execute(lambda *given: self._with_writes(graph_module, given), observe.attributes_of(graph_module))
 
     def _with_writes(self, graph_module: GraphModule, given: Sequence[object]) -> list[object]:
-        outputs = _leaves_of(graph_module(*given))
-        for place, name in self.written.items():
-            given[self._names.index(name)].copy_(outputs[place])
+        outputs = leaves_of(graph_module(*given))
+        self._write(given, outputs)
         return outputs
-
-    @property
-    def _names(self) -> list[str]:
-        return [node.name for node in self.graph_module.graph.find_nodes(op="placeholder")]
 
     def _execute(self, function: Callable[..., object], attributes: dict[str, Tensor]) -> observe.Seen:
         with observe.kept(attributes):
@@ -191,13 +187,12 @@ class Judge:
 
         def step(*given: object) -> list[object]:
             named = dict(zip(self._names, given, strict=True))
-            returned = _leaves_of(forward(*[named[name] for name in _placeholders(forward)]))
+            returned = leaves_of(forward(*[named[name] for name in names_of(forward)]))
             for place, name in self.written.items():
                 named[name].copy_(returned[place])
-            leaves = pytree.tree_leaves(forward.graph.output_node().args[0], is_leaf=lambda leaf: leaf is None)
-            saved = {leaf.name: value for leaf, value in zip(leaves, returned, strict=True) if hasattr(leaf, "name")}
+            saved = {leaf.name: value for leaf, value in zip(counting.outputs_of(forward), returned, strict=True) if hasattr(leaf, "name")}
             saved |= named  # a saved input is the input itself
-            return [*returned[:count], *_leaves_of(backward(*[saved[name] for name in _placeholders(backward)]))]
+            return [*returned[:count], *leaves_of(backward(*[saved[name] for name in names_of(backward)]))]
 
         self._compare(passes, self.seen, self._execute(step, attributes), *paths)
         inputs = dict(zip(self._names, copies(self.traced.inputs), strict=True))
@@ -209,15 +204,13 @@ class Judge:
     def _judge_inference(self, passes: str, after: GraphModule, target: pathlib.Path) -> None:
         """Compares the results of forward alone."""
         count = self.traced.told["num_forward_outputs"]
-        places = [self._names.index(name) for name in _placeholders(after)]
+        places = [self._names.index(name) for name in names_of(after)]
 
         def joint(*given: object) -> list[object]:
-            outputs = _leaves_of(self.graph_module(*given))
-            self._write(given, outputs)
-            return outputs[:count]
+            return self._with_writes(self.graph_module, given)[:count]
 
         def forward(*given: object) -> list[object]:
-            outputs = _leaves_of(after(*[given[place] for place in places]))
+            outputs = leaves_of(after(*[given[place] for place in places]))
             self._write(given, outputs)
             return outputs
 
@@ -365,14 +358,6 @@ def loaded(path: pathlib.Path, program: str) -> GraphModule:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return plain(fxopt.load(path, fxopt=program))
-
-
-def _leaves_of(result: object) -> list[object]:
-    return pytree.tree_leaves(result, is_leaf=lambda leaf: leaf is None)
-
-
-def _placeholders(graph_module: GraphModule) -> list[str]:
-    return [node.name for node in graph_module.graph.find_nodes(op="placeholder")]
 
 
 def _put(graph_module: GraphModule, path: str, tensor: Tensor) -> None:

@@ -15,7 +15,7 @@ from torch.nn.attention import flex_attention as front
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
-from kinds_parts.tracing import Function, Traced, compiled, gradients, graph, traced
+from kinds_parts.tracing import Function, Traced, compiled, gradients, graph, traced, traces
 
 aten = torch.ops.aten
 
@@ -27,18 +27,15 @@ def parameters() -> list[Tensor]:
     return [torch.randn(3, 4), torch.randn(4), torch.randn(2, 2)]
 
 
-@graph("optimizers")
-def momentum_by_foreach() -> Traced:
-    def step(*given: Tensor) -> list[Tensor]:
-        own, found, momenta = list(given[:3]), list(given[3:6]), list(given[6:])
-        norm = torch.stack(torch._foreach_norm(found)).norm()
-        torch._foreach_mul_(found, (1.0 / (norm + 1e-6)).clamp(max=1.0))
-        torch._foreach_mul_(momenta, 0.9)
-        torch._foreach_add_(momenta, found)
-        torch._foreach_add_(own, momenta, alpha=-0.1)
-        return [norm, *torch._foreach_norm(own)]
-
-    return traced(step, *parameters(), *parameters(), *parameters())
+@traces("optimizers", lambda: [*parameters(), *parameters(), *parameters()])
+def momentum_by_foreach(*given: Tensor) -> list[Tensor]:
+    own, found, momenta = list(given[:3]), list(given[3:6]), list(given[6:])
+    norm = torch.stack(torch._foreach_norm(found)).norm()
+    torch._foreach_mul_(found, (1.0 / (norm + 1e-6)).clamp(max=1.0))
+    torch._foreach_mul_(momenta, 0.9)
+    torch._foreach_add_(momenta, found)
+    torch._foreach_add_(own, momenta, alpha=-0.1)
+    return [norm, *torch._foreach_norm(own)]
 
 
 @graph("optimizers")
@@ -55,21 +52,19 @@ def fused_adam() -> Traced:
     return traced(step, *parameters(), *parameters(), *zeros, *(torch.tensor(2.0) for _ in range(3)))
 
 
-@graph("optimizers")
-def fused_sgd_after_a_step() -> Traced:
+@traces(
+    "optimizers",
+    lambda: [torch.randn(4, 3), torch.randn(3), torch.randn(5, 4), torch.randn(5, 3)],
+    told={"kind": "forward_loss_backward"},
+)
+def fused_sgd_after_a_step(w: Tensor, b: Tensor, x: Tensor, y: Tensor) -> list[Tensor]:
     """Gradients and their use in one graph, which writes the parameters that forward reads."""
-
-    def step(w: Tensor, b: Tensor, x: Tensor, y: Tensor) -> list[Tensor]:
-        own = [w.detach().requires_grad_(), b.detach().requires_grad_()]
-        loss = F.mse_loss(torch.tanh(x @ own[0] + own[1]), y)
-        found = gradients(loss, own)
-        w.sub_(found[0], alpha=0.1)
-        b.sub_(found[1] * 0.1)
-        return [loss.detach(), F.mse_loss(torch.tanh(x @ w + b), y)]
-
-    return traced(
-        step, torch.randn(4, 3), torch.randn(3), torch.randn(5, 4), torch.randn(5, 3), told={"kind": "forward_loss_backward"}
-    )
+    own = [w.detach().requires_grad_(), b.detach().requires_grad_()]
+    loss = F.mse_loss(torch.tanh(x @ own[0] + own[1]), y)
+    found = gradients(loss, own)
+    w.sub_(found[0], alpha=0.1)
+    b.sub_(found[1] * 0.1)
+    return [loss.detach(), F.mse_loss(torch.tanh(x @ w + b), y)]
 
 
 def compiled_optimizer(make: Function) -> Traced:
@@ -101,40 +96,31 @@ def compiled_rmsprop() -> Traced:
 # ---- regions
 
 
-@graph("regions")
-def branches() -> Traced:
-    def branched(a: Tensor, b: Tensor) -> tuple:
-        def first(x: Tensor, y: Tensor) -> tuple:
-            return x.sin() @ y, x + 1.0
+@traces("regions", lambda: [torch.randn(4, 4), torch.randn(4, 4)])
+def branches(a: Tensor, b: Tensor) -> tuple:
+    def first(x: Tensor, y: Tensor) -> tuple:
+        return x.sin() @ y, x + 1.0
 
-        def second(x: Tensor, y: Tensor) -> tuple:
-            return x.cos() @ y.t(), x * 2.0
+    def second(x: Tensor, y: Tensor) -> tuple:
+        return x.cos() @ y.t(), x * 2.0
 
-        once = torch.cond(a.sum() > 0, first, second, (a, b))
-        again = torch.cond(a.sum() > 0, first, second, (a, b))
-        other = torch.cond(b.sum() > 0, first, second, (a, b))
-        return *once, *again, *other
-
-    return traced(branched, torch.randn(4, 4), torch.randn(4, 4))
+    once = torch.cond(a.sum() > 0, first, second, (a, b))
+    again = torch.cond(a.sum() > 0, first, second, (a, b))
+    other = torch.cond(b.sum() > 0, first, second, (a, b))
+    return *once, *again, *other
 
 
-@graph("regions")
-def loops() -> Traced:
-    def looped(a: Tensor) -> tuple:
-        count = torch.zeros((), dtype=torch.int64)
-        found = while_loop(lambda i, x: i < 4, lambda i, x: (i + 1, x.sin() + x), (count, a))
-        return *found, a.sin() + a
-
-    return traced(looped, torch.randn(3, 4))
+@traces("regions", lambda: [torch.randn(3, 4)])
+def loops(a: Tensor) -> tuple:
+    count = torch.zeros((), dtype=torch.int64)
+    found = while_loop(lambda i, x: i < 4, lambda i, x: (i + 1, x.sin() + x), (count, a))
+    return *found, a.sin() + a
 
 
-@graph("regions")
-def scans_and_maps() -> Traced:
-    def scanned(a: Tensor, start: Tensor) -> tuple:
-        carried, every = scan(lambda carry, x: (carry + x, carry * x), start, a)
-        return carried, every, map_over(lambda x, y: x * y + 1.0, a, start), a.cumsum(0)
-
-    return traced(scanned, torch.randn(3, 4), torch.zeros(4))
+@traces("regions", lambda: [torch.randn(3, 4), torch.zeros(4)])
+def scans_and_maps(a: Tensor, start: Tensor) -> tuple:
+    carried, every = scan(lambda carry, x: (carry + x, carry * x), start, a)
+    return carried, every, map_over(lambda x, y: x * y + 1.0, a, start), a.cumsum(0)
 
 
 @torch.compiler.nested_compile_region
@@ -142,15 +128,9 @@ def _region(x: Tensor, w: Tensor) -> Tensor:
     return torch.tanh(x @ w) + x.sin()
 
 
-@graph("regions")
-def nested_regions() -> Traced:
-    return compiled(
-        lambda x, w, v: _region(_region(x, w), v) + _region(x, w),
-        torch.randn(4, 4),
-        torch.randn(4, 4),
-        torch.randn(4, 4),
-        which="inference",
-    )
+@traces("regions", lambda: [torch.randn(4, 4), torch.randn(4, 4), torch.randn(4, 4)], by=compiled, which="inference")
+def nested_regions(x: Tensor, w: Tensor, v: Tensor) -> Tensor:
+    return _region(_region(x, w), v) + _region(x, w)
 
 
 @graph("regions")
@@ -193,75 +173,61 @@ def selective_checkpoint() -> Traced:
     return compiled(function, torch.randn(4, 4), torch.randn(4, 4, requires_grad=True), which="joint")
 
 
-@graph("regions")
-def checkpoint_as_dynamo_has_it() -> Traced:
-    def function(x: Tensor, w: Tensor) -> tuple:
-        h = checkpoint(lambda y: torch.sin(y @ w), x, use_reentrant=False)
-        return h, torch.cond(h.sum() > 0, lambda y: y + 1.0, lambda y: y - 1.0, (h,)), x.sin()
-
-    return compiled(function, torch.randn(4, 4), torch.randn(4, 4), which="dynamo")
+@traces("regions", lambda: [torch.randn(4, 4), torch.randn(4, 4)], by=compiled, which="dynamo")
+def checkpoint_as_dynamo_has_it(x: Tensor, w: Tensor) -> tuple:
+    h = checkpoint(lambda y: torch.sin(y @ w), x, use_reentrant=False)
+    return h, torch.cond(h.sum() > 0, lambda y: y + 1.0, lambda y: y - 1.0, (h,)), x.sin()
 
 
 # ---- joint graphs
 
 
-@graph("joint graphs")
-def shared_weights() -> Traced:
-    def function(x: Tensor, w: Tensor) -> tuple:
-        h = torch.tanh(x @ w)
-        h = torch.relu(h @ w) * h
-        return h.softmax(-1), h.view(-1).sum(), h.sin().detach()
-
-    return compiled(function, torch.randn(4, 4, requires_grad=True), torch.randn(4, 4, requires_grad=True), which="joint")
-
-
-@graph("joint graphs")
-def writes_its_inputs() -> Traced:
-    def function(x: Tensor, w: Tensor, state: Tensor, seen: Tensor) -> Tensor:
-        state.mul_(0.9).add_(x.detach().mean(0), alpha=0.1)
-        h = torch.tanh((x - state) @ w)
-        seen.add_(1)
-        return h * h.exp()
-
-    return compiled(
-        function,
-        torch.randn(4, 3),
-        torch.randn(3, 3, requires_grad=True),
-        torch.zeros(3),
-        torch.zeros((), dtype=torch.int64),
-        which="joint",
-    )
+@traces(
+    "joint graphs",
+    lambda: [torch.randn(4, 4, requires_grad=True), torch.randn(4, 4, requires_grad=True)],
+    by=compiled,
+    which="joint",
+)
+def shared_weights(x: Tensor, w: Tensor) -> tuple:
+    h = torch.tanh(x @ w)
+    h = torch.relu(h @ w) * h
+    return h.softmax(-1), h.view(-1).sum(), h.sin().detach()
 
 
-@graph("joint graphs")
-def indexes_and_norms() -> Traced:
-    def function(table: Tensor, i: Tensor, g: Tensor) -> Tensor:
-        h = F.layer_norm(F.embedding(i, table), (4,), g)
-        return F.cross_entropy(h @ table.t(), i) + h.sort(-1)[0].pow(2).mean() + F.max_pool1d(h[None], 2).sum()
-
-    return compiled(
-        function,
-        torch.randn(6, 4, requires_grad=True),
-        torch.tensor([0, 1, 5, 1]),
-        torch.randn(4, requires_grad=True),
-        which="joint",
-    )
+@traces(
+    "joint graphs",
+    lambda: [torch.randn(4, 3), torch.randn(3, 3, requires_grad=True), torch.zeros(3), torch.zeros((), dtype=torch.int64)],
+    by=compiled,
+    which="joint",
+)
+def writes_its_inputs(x: Tensor, w: Tensor, state: Tensor, seen: Tensor) -> Tensor:
+    state.mul_(0.9).add_(x.detach().mean(0), alpha=0.1)
+    h = torch.tanh((x - state) @ w)
+    seen.add_(1)
+    return h * h.exp()
 
 
-@graph("joint graphs")
-def convolution_in_half_precision() -> Traced:
-    def function(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
-        with torch.autocast("cpu", torch.bfloat16):
-            h = F.gelu(F.conv2d(x, w, b, padding=1))
-            return F.adaptive_avg_pool2d(F.relu(F.conv2d(h, w)), 2).float().sum((2, 3))
+@traces(
+    "joint graphs",
+    lambda: [torch.randn(6, 4, requires_grad=True), torch.tensor([0, 1, 5, 1]), torch.randn(4, requires_grad=True)],
+    by=compiled,
+    which="joint",
+)
+def indexes_and_norms(table: Tensor, i: Tensor, g: Tensor) -> Tensor:
+    h = F.layer_norm(F.embedding(i, table), (4,), g)
+    return F.cross_entropy(h @ table.t(), i) + h.sort(-1)[0].pow(2).mean() + F.max_pool1d(h[None], 2).sum()
 
-    return compiled(
-        function,
-        torch.randn(2, 3, 6, 6),
-        torch.randn(3, 3, 3, 3, requires_grad=True),
-        torch.randn(3, requires_grad=True),
-        which="joint",
-    )
+
+@traces(
+    "joint graphs",
+    lambda: [torch.randn(2, 3, 6, 6), torch.randn(3, 3, 3, 3, requires_grad=True), torch.randn(3, requires_grad=True)],
+    by=compiled,
+    which="joint",
+)
+def convolution_in_half_precision(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    with torch.autocast("cpu", torch.bfloat16):
+        h = F.gelu(F.conv2d(x, w, b, padding=1))
+        return F.adaptive_avg_pool2d(F.relu(F.conv2d(h, w)), 2).float().sum((2, 3))
 
 
 @graph("joint graphs")
@@ -280,13 +246,10 @@ def own_rule_of_autograd() -> Traced:
     return compiled(lambda x: Squared.apply(x.sin()).cumsum(0) + x.exp(), torch.randn(4, 4, requires_grad=True), which="joint")
 
 
-@graph("joint graphs")
-def views_and_aliases_are_returned() -> Traced:
-    def function(x: Tensor, w: Tensor) -> tuple:
-        h = x @ w
-        return h.view(-1), h.sin(), w.t(), x[0], h.t().exp()[1:]
-
-    return compiled(function, torch.randn(3, 4), torch.randn(4, 4, requires_grad=True), which="joint")
+@traces("joint graphs", lambda: [torch.randn(3, 4), torch.randn(4, 4, requires_grad=True)], by=compiled, which="joint")
+def views_and_aliases_are_returned(x: Tensor, w: Tensor) -> tuple:
+    h = x @ w
+    return h.view(-1), h.sin(), w.t(), x[0], h.t().exp()[1:]
 
 
 # ---- flex attention

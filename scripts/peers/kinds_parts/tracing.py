@@ -54,6 +54,24 @@ def graph(kind: str) -> Callable[[Callable[[], Traced]], Callable[[], Traced]]:
     return put
 
 
+def traces(
+    kind: str, inputs: Callable[[], Sequence[object]], *, by: Function | None = None, **told: Any
+) -> Callable[[Function], Function]:
+    """Registers a function whose graph is traced on these inputs, by traced() or `by`. told: its
+    other arguments."""
+
+    def put(function: Function) -> Function:
+        CASES.append(Case(kind, function.__name__, lambda: (by or traced)(function, *inputs(), **told)))
+        return function
+
+    return put
+
+
+def differentiates(kind: str, inputs: Callable[[], Sequence[object]], **told: Any) -> Callable[[Function], Function]:
+    """The same by differentiated()."""
+    return traces(kind, inputs, by=differentiated, **told)
+
+
 def copies(values: Sequence[object]) -> list[object]:
     """Tensors of the same sizes, strides and offsets on new storages; those that share one share
     one again."""
