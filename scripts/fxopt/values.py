@@ -157,8 +157,8 @@ class ValueWriter:
             raise FormError(f"a tensor of type {type_name(tensor)}: trace the plain tensors inside it")
         if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
             raise FormError("a tensor inside vmap or grad: decompose the operator first (run_decompositions)")
-        if not self._is_lenient and (tensor.layout != torch.strided or tensor.is_quantized):
-            kind = "quantized" if tensor.is_quantized else f"layout {tensor.layout}"
+        if tensor.is_nested or (not self._is_lenient and (tensor.layout != torch.strided or tensor.is_quantized)):
+            kind = "nested" if tensor.is_nested else "quantized" if tensor.is_quantized else f"layout {tensor.layout}"
             raise FormError(f"a tensor ({kind}) cannot be written: a file can hold only strided, unquantized tensors")
         result: Json = {"dtype": dtype_name(tensor.dtype)}
         layout = tensor.layout

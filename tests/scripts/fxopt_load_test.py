@@ -366,6 +366,7 @@ class CannotBeSaved(Case):
         for made, kind in (
             (torch.eye(3).to_sparse(), "layout torch.sparse_coo"),
             (torch.quantize_per_tensor(torch.ones(3), 1.0, 0, torch.qint8), "quantized"),
+            (torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), "nested"),
         ):
             held = graph_of(lambda graph: graph.output(graph.get_attr("t")), t=made)
             self.refuse(held, f"attribute 't': a tensor \\({kind}\\) cannot be written")
