@@ -20,9 +20,10 @@ torch.distributed.fsdp._fully_shard._fsdp_collectives torch.distributed.fsdp._fu
 torch.nn.attention.varlen torch._inductor.fx_passes.bucketing torch._inductor.inductor_prims torch._prims.rng_prims
 torch._functorch._activation_offloading.offload_ops torch._functorch._aot_autograd.streams torch._inductor.compile_fx
 torch._dynamo.variables.streams torch._dynamo.variables.memory torch._dynamo.tensor_version_op
-torch.ao.quantization.fx._decomposed""".split()
+torch.ao.quantization.fx._decomposed torch.nn.modules.linear_cross_entropy torch.distributed._ops.device_mesh
+torch.distributed.tensor.experimental._context_parallel._cp_custom_ops torch.distributed.pipelining""".split()
 LIBRARIES = """_c10d_functional _c10d_functional_autograd c10d_functional c10d _dtensor symm_mem bucketing fsdp ao streams
-mempool profiler inductor inductor_prims prims rngprims coor torch_attn""".split()
+mempool profiler inductor inductor_prims prims rngprims coor torch_attn cplib pippy""".split()
 
 
 def rules(text):
@@ -76,10 +77,10 @@ kPointwise: .*_loss.*backward _?fake_quantize.* _?fused_moving_avg_obs.* _thnn_.
 # The rules below match a packet ("aten.index_put_") or a whole target.
 # Effects that the schema does not declare.
 EFFECTS = rules(r"""
-kCollective: _?c10d(_functional(_autograd)?)?\.(?!wait|check|.*barrier|_wrap)\w+ _dtensor.shard_dim_alltoall
+kCollective: cplib\..* _?c10d(_functional(_autograd)?)?\.(?!wait|check|.*barrier|_wrap)\w+ _dtensor.shard_dim_alltoall
   symm_mem\.(?!_async_input_mm|get_remote|memset32|stream_write|_rendezvous|_barrier|.*(signal|wait))\w+
 kWaits: .*\.wait_tensors? symm_mem\..*wait.*
-kBarrier: profiler\..* streams\..* mempool\..* c10d\.(.*barrier|check).* prims\.(_sink_tokens|_tensor_version|_unsafe_set_version.*)
+kBarrier: pippy\..* profiler\..* streams\..* mempool\..* c10d\.(.*barrier|check).* prims\.(_sink_tokens|_tensor_version|_unsafe_set_version.*)
   symm_mem\.(_barrier|_rendezvous|.*(signal|_put|_get|get_remote|write_value|memset).*|memcpy_to_multicast_)
   aten\.(_print|_async_error|record_stream|from_file|get_gradients|_propagate_xla_data|_cufft_\w+)
   fsdp.record_grad_output_stream inductor.resize_storage_bytes_ debugprims.load_tensor debug_mode_ops.annotate
@@ -230,7 +231,7 @@ _foobar to_(dense|mkldnn)_backward aten.from_file.out aten._cudnn_rnn_flatten_we
 quantized.(relu6|leaky_relu|dropout) debugprims.load_tensor debug_mode_ops.annotate onednn.q(conv2d|linear)_pointwise""".split()))
 # Namespaces of PyTorch outside of aten and of LIBRARIES.
 EXACT = """quantized _quantized quantization quantized_decomposed onednn mkldnn mkldnn_prepacked mkl sparse onnx flex_gemm flex_lib
-_native _native_aot _test""".split()
+_native _native_aot _test torch_nn device_mesh""".split()
 # Operators whose schemas do not state all effects. Their results hold arguments by reference
 # (sparse, dual, packed and per-channel quantized tensors), they read or change the identity, the
 # version, the layout or the autograd state of a tensor, or they run code that the schema does not

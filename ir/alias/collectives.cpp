@@ -219,6 +219,7 @@ std::string_view packet_of(std::string_view name) {
 CollectiveKind collective_kind(const Op& op) {
   const std::string_view packet = packet_of(op.name);
   if (!op.has(Effect::kCollective) || has(packet, "fused") || has(packet, "copy_in")) return CollectiveKind::kOther;
+  if (packet == "flex_cp_allgather_backward") return CollectiveKind::kReduceScatter;
   if (has(packet, "all_gather") || has(packet, "allgather")) return CollectiveKind::kAllGather;
   if (has(packet, "reduce_scatter")) return CollectiveKind::kReduceScatter;
   if (has(packet, "all_reduce") || has(packet, "allreduce")) return CollectiveKind::kAllReduce;

@@ -28,6 +28,8 @@ TEST_CASE("the pattern of a collective is told from its name") {
   CHECK(kind_of("_c10d_functional.all_gather_into_tensor_coalesced.default") == CollectiveKind::kAllGather);
   CHECK(kind_of("c10d._allgather_base_.default") == CollectiveKind::kAllGather);
   CHECK(kind_of("_c10d_functional.reduce_scatter_tensor.default") == CollectiveKind::kReduceScatter);
+  CHECK(kind_of("cplib.flex_cp_allgather.default") == CollectiveKind::kAllGather);
+  CHECK(kind_of("cplib.flex_cp_allgather_backward.default") == CollectiveKind::kReduceScatter);
   CHECK(kind_of("_c10d_functional.all_reduce_.default") == CollectiveKind::kAllReduce);
   CHECK(kind_of("_c10d_functional_autograd.all_to_all_single.default") == CollectiveKind::kAllToAll);
   CHECK(kind_of("c10d.broadcast_.default") == CollectiveKind::kBroadcast);

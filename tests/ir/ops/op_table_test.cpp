@@ -463,6 +463,8 @@ TEST_CASE("ops whose results hold arguments by reference are barriers, not opaqu
     CHECK(op(name).hands_on == HandsOn::kAnything);
   }
   CHECK(op("aten._backward.default").has(Effect::kUnknownWrites));
+  CHECK(op("pippy._pipe_split.default").has(Effect::kBarrier));
+  CHECK(op("cplib.flex_cp_allgather.default").has(Effect::kCollective));
   CHECK(op("quantized.linear_prepack.default").yields_tensor());  // packed weights hold tensors
   CHECK_FALSE(op("aten.is_leaf.default").yields_tensor());
   CHECK_FALSE(op("c10d.send.default").yields_tensor());  // an object without tensors
