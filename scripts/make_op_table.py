@@ -287,7 +287,8 @@ def row(target, op, sets, pointwise, kernels):
     flags += [flag for flag, targets in kernels.items() if target in targets]
     flags += ["kPointwiseTag"] * ("pointwise" in tags) + ["kSeeded"] * ("nondeterministic_seeded" in tags)
     effects = {value for value, pattern in EFFECTS if any(map(pattern.fullmatch, names))}
-    if hides_effects(target, op):
+    hides = hides_effects(target, op)
+    if hides:
         effects.add("kBarrier")
     compute = compute_class(names, op, tags, effects, pointwise)
     if "nondeterministic_seeded" in tags and not DRAWS_NOTHING.fullmatch(packet):
@@ -310,7 +311,7 @@ def row(target, op, sets, pointwise, kernels):
     fields += [".reads_index = true"] if READS_INDEX.fullmatch(target) else []
     fields += [".chooses_layout = true"] if CHOOSES_LAYOUT.fullmatch(target) else []
     fields += [f".holds = Holds::{kind}" for kind, targets in HOLDS.items() if targets.fullmatch(target)]
-    fields += [".hands_on = HandsOn::kAnything"] if hides_effects(target, op) else []
+    fields += [".hands_on = HandsOn::kAnything"] if hides else []
     columns = [f'"{target}"', f'"{schema}"', "C::" + compute,
                " | ".join("S::" + flag for flag in flags or ["kNone"]),
                " | ".join("E::" + effect for effect in sorted(effects) or ["kNone"]), "V::" + (view or "kNone"),

@@ -178,11 +178,10 @@ bool sees_storage(const Graph& graph, NodeId node) {
   const Op& op = graph.op(node);
   if (op.view == ViewKind::kProjection) return false;
   if (!op.is_builtin() || !op.schema.has_value() || op.has_subgraphs) return true;
-  if (op.changes_metadata || op.moves_storage || op.clones_storage || op.has(Effect::kOpaque) ||
-      op.has(Effect::kBarrier)) {
+  if (op.changes_metadata || op.moves_storage || op.clones_storage || op.has(Effect::kOpaque | Effect::kBarrier)) {
     return true;
   }
-  constexpr std::string_view kSeesMore[] = {"storage_offset", "data_ptr", "is_set_to"};
+  constexpr std::string_view kSeesMore[] = {"storage_offset"};
   return sets_strides(op) || names_any(op, kSeesMore);
 }
 

@@ -210,7 +210,7 @@ def run(program: str, source: pathlib.Path, passes: str, target: pathlib.Path) -
 
 
 def verdicts(program: str, path: pathlib.Path) -> Json:
-    """What `fxopt tags` tells of the file."""
+    """The report of `fxopt tags` on the file."""
     done = subprocess.run([program, "tags", str(path), "--json"], capture_output=True, text=True)
     return json.loads(done.stdout)["result"]["files"][0]
 
