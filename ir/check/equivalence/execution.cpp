@@ -260,7 +260,8 @@ class Execution {
     const auto begin = attributes_begin_.find(object);
     if (begin == attributes_begin_.end()) return false;
     const NamedObject& now = memory_.object(object);
-    return now.storage != begin->second.storage || now.geometry != begin->second.geometry ||
+    return now.storage != begin->second.storage ||
+           axioms_.geometries.key(now.geometry) != axioms_.geometries.key(begin->second.geometry) ||
            memory_.is_unsure(object) || memory_.seen_all_of(now.storage) != memory_.storage(now.storage).made;
   }
 
@@ -791,12 +792,15 @@ class Execution {
     return true;
   }
 
-  // The reference is valid until the next call.
+  // The reference is valid until the next call. A calculated fact may depend on strides that `name`
+  // leaves out, so it is found by a name with all strides.
   const ViewFact& view_fact(NodeId node, const Op& op, ViewKind kind, uint32_t from, const Hash128& name) {
-    const auto found = axioms_.views.find(name);
-    if (found != axioms_.views.end()) return found->second;
+    const Hash128 exact = make_key(KeyKind::kView, name, axioms_.geometries.exact_key(memory_.object(from).geometry));
+    if (const auto found = axioms_.views.find(exact); found != axioms_.views.end()) return found->second;
     std::optional<ViewFact> fact = calculated_fact(node, op, from);
-    if (!fact.has_value()) {
+    const bool is_calculated = fact.has_value();
+    if (!is_calculated) {
+      if (const auto found = axioms_.views.find(name); found != axioms_.views.end()) return found->second;
       if (!axioms_.is_open) {
         // The only information about it comes from the output graph.
         lacks_fact_ = !is_impossible_;  // a call that raises lacks no fact
@@ -814,7 +818,7 @@ class Execution {
       fact = recorded_fact(node, op, kind, from, name);
     }
     if (fact->kind == ViewFact::Kind::kEither && axioms_.shown.contains(name)) fact->kind = ViewFact::Kind::kView;
-    return axioms_.views.emplace(name, *std::move(fact)).first->second;
+    return axioms_.views.emplace(is_calculated ? exact : name, *std::move(fact)).first->second;
   }
 
   ViewFact unknown_fact(ViewKind kind, const Hash128& name) {

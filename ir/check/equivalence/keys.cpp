@@ -3,14 +3,13 @@
 namespace fxopt {
 namespace {
 
-Hash128 geometry_key(const Geometry& geometry) {
+Hash128 geometry_key(const Geometry& geometry, bool is_exact) {
   std::vector<uint64_t> words = {static_cast<uint64_t>(KeyKind::kGeometry), static_cast<uint64_t>(geometry.dtype),
                                  static_cast<uint64_t>(geometry.layout), geometry.conjugate ? 1U : 0U,
                                  geometry.negative ? 1U : 0U};
   add_key(words, geometry.rest);
   for (size_t i = 0; i < geometry.rank(); ++i) {
-    // No operator steps along a dimension of one element.
-    const bool has_stride = !geometry.sizes[i].is(1) && i < geometry.strides.size();
+    const bool has_stride = (is_exact || !geometry.sizes[i].is(1)) && i < geometry.strides.size();
     add_keys(words, geometry.sizes[i].key(), has_stride ? geometry.strides[i].key() : SymInt(0).key());
   }
   add_key(words, geometry.offset.key());
@@ -30,20 +29,23 @@ Hash128 make_key(std::span<const uint64_t> words) { return hash_words(words); }
 
 void KeyWords::grow() { words_.resize(2 * size_); }
 
-GeometryId GeometryTable::add(const Hash128& key, const Geometry* known) {
-  const auto [found, is_new] = index_.emplace(key, GeometryId(keys_.size()));
+GeometryId GeometryTable::add(const Hash128& exact_key, const Hash128& key, const Geometry* known) {
+  const auto [found, is_new] = index_.emplace(exact_key, GeometryId(keys_.size()));
   if (is_new) {
     keys_.push_back(key);
+    exact_keys_.push_back(exact_key);
     known_.push_back(known == nullptr ? std::nullopt : std::optional(*known));
   }
   return found->second;
 }
 
-GeometryId GeometryTable::add(const Geometry& geometry) { return add(geometry_key(geometry), &geometry); }
+GeometryId GeometryTable::add(const Geometry& geometry) {
+  return add(geometry_key(geometry, true), geometry_key(geometry, false), &geometry);
+}
 
 GeometryId GeometryTable::add_unknown(const Hash128& name) {
   const Hash128 key = make_key(KeyKind::kUnknownGeometry, name);
-  const GeometryId id = add(key, nullptr);
+  const GeometryId id = add(key, key, nullptr);
   const auto learned = learned_.find(id);
   return learned == learned_.end() ? id : learned->second;
 }

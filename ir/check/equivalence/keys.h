@@ -134,7 +134,12 @@ class GeometryTable {
   // geometry was learned for `unknown` before.
   bool learn(GeometryId unknown, GeometryId known) { return learned_.emplace(unknown, known).second; }
 
+  // Returns a name without the strides of dimensions of one element, because no access uses them.
+  // Two geometries that differ only in such strides have two ids and one name.
   const Hash128& key(GeometryId id) const { return keys_[id.index()]; }
+  // Returns a name with all strides. The strides that key() leaves out decide where an empty slice
+  // of such a dimension begins.
+  const Hash128& exact_key(GeometryId id) const { return exact_keys_[id.index()]; }
   // Returns null if the geometry is known only by its name. The pointer is valid until the next
   // geometry is added.
   const Geometry* find(GeometryId id) const {
@@ -143,11 +148,12 @@ class GeometryTable {
   }
 
  private:
-  GeometryId add(const Hash128& key, const Geometry* known);
+  GeometryId add(const Hash128& exact_key, const Hash128& key, const Geometry* known);
 
-  HashMap<Hash128, GeometryId, Hash128Hash> index_;
+  HashMap<Hash128, GeometryId, Hash128Hash> index_;  // by the exact key
   HashMap<GeometryId, GeometryId> learned_;
   std::vector<Hash128> keys_;
+  std::vector<Hash128> exact_keys_;
   std::vector<std::optional<Geometry>> known_;
 };
 
