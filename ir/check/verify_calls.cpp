@@ -17,13 +17,6 @@
 namespace fxopt {
 namespace {
 
-// Only functional collectives leave the wait to the graph. All others are complete for any later
-// work on the stream. The op table has no field for this, because only this check needs it.
-bool leaves_wait_to_graph(const Op& op) {
-  return op.has(Effect::kCollective) &&
-         (op.name.starts_with("_c10d_functional") || op.name.starts_with("c10d_functional"));
-}
-
 // The result of this wrapper waits by itself when it is read.
 constexpr std::string_view kSelfWaiting = "_c10d_functional._wrap_tensor_autograd.default";
 
@@ -121,7 +114,7 @@ void GraphVerifier::check_collective(NodeId id) {
     return;
   }
   check_readers(id, op);
-  if (leaves_wait_to_graph(op)) {
+  if (op.leaves_wait_to_graph()) {
     unawaited_[id] = id;
   } else if (hands_on(op) && has_base) {
     const NodeId pending = unawaited_.get(base->as_node());  // a copy: writing may move the table

@@ -56,6 +56,10 @@ void read_schema(const Schema& schema, Op& op) {
   if (op.has(Effect::kRandom)) op.dropout_arg = schema.find_arg("dropout_p");
 }
 
+bool Op::leaves_wait_to_graph() const {
+  return has(Effect::kCollective) && (name.starts_with("_c10d_functional") || name.starts_with("c10d_functional"));
+}
+
 bool Op::yields_tensor() const {
   return !schema.has_value() ||
          std::any_of(schema->returns.begin(), schema->returns.end(), [this](const SchemaArg& item) {

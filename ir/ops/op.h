@@ -258,6 +258,9 @@ struct Op {
 
   // Whether a result may be a tensor or may hold tensors. True without a schema. O(returns).
   bool yields_tensor() const;
+  // Whether a graph must contain a wait for the operator's result. True for functional collectives.
+  // The results of other collectives are complete for later work on the stream.
+  bool leaves_wait_to_graph() const;
   bool has(Effect bit) const { return has_effect(effects, bit); }
   bool in(OpSet bit) const { return has_op_set(sets, bit); }
   bool is_pure() const { return fxopt::is_pure(effects); }

@@ -70,9 +70,9 @@ class Tracer {
 
   void check_waits(const Graph& graph, const Collective& one) {
     const std::string name = "%" + std::string(graph.name_of(one.start));
-    // These calls wait by themselves.
-    if (const Op& op = graph.op(one.start); op.has(Effect::kWaits) || op.name.starts_with("cplib.")) return;
-    if (one.waits.empty() && !returns_nothing(graph, one.start)) {
+    const Op& op = graph.op(one.start);
+    if (op.has(Effect::kWaits)) return;
+    if (one.waits.empty() && op.leaves_wait_to_graph() && !returns_nothing(graph, one.start)) {
       trace_.undisciplined.push_back("no wait completes " + name);
     }
     for (const NodeId user : graph.users(one.start)) {

@@ -145,6 +145,8 @@ TEST_CASE("ranks: results that nobody waits for, and that are read before", "[ra
   CHECK(first_of(compare({{0, groups, call}})) == "rank 0: no wait completes %a");
   const std::string waits = "  %b: (f32[4], f32[4]) = cplib.flex_cp_allgather.default(%x, %x, 0, \"g\")\n";
   CHECK(first_of(compare({{0, groups, waits}})).empty());
+  const std::string complete = "  %b: f32[4] = symm_mem.two_shot_all_reduce_.default(%x, \"sum\", \"g\")\n";
+  CHECK(first_of(compare({{0, groups, complete}})).empty());
   CHECK(first_of(compare({{0, groups,
                            call + "  %n: f32[4] = aten.neg.default(%a)\n"
                                   "  %w: f32[4] = _c10d_functional.wait_tensor.default(%a)\n"}})) ==
