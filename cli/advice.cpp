@@ -11,7 +11,8 @@
 namespace fxopt {
 namespace {
 
-// Recompute no matmul, every second one, or all: the cheapest first.
+// Policies that recompute no matmul, every second matmul, or all matmuls. The cheapest policy comes
+// first.
 constexpr std::string_view kPolicies[] = {"sac{policy=per-op,recompute-every=0},remat", "sac{policy=per-op},remat",
                                           "sac{policy=full},remat"};
 
@@ -34,9 +35,10 @@ bool holds(const DeviceFootprint& device, const AdviceGoal& goal) {
   });
 }
 
-// Fills the peak that was too high: a budget's, or the reserved one. A run that runs out of memory
-// has no allocator peak, so if the advice fails, requested peaks are compared. False if nothing can
-// be compared.
+// Fills in the peaks before and after the advice. If the step fits but exceeds a budget, these are
+// peaks of the metric of the budget. If the step does not fit, they are reserved peaks. If the
+// advice does not reach the goal, the step with the advice may have no allocator peak, so they are
+// peaks of requested bytes. Returns false if no peaks can be compared.
 bool fill_peaks(const DeviceFootprint& measured, const DeviceFootprint& device, const AdviceGoal& goal,
                 Advice& advice) {
   const std::optional<Fit> fit = measured.fit(goal.expandable);

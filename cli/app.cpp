@@ -16,17 +16,16 @@
 namespace fxopt {
 namespace {
 
-// the request of the scripts of `fxopt completion`
+// the command that the scripts of `fxopt completion` run
 constexpr std::string_view kComplete = "__complete";
-constexpr std::string_view kAbout =
-    "Optimizes PyTorch training-step graphs: runs passes, reports peak memory, and writes the result.";
+constexpr std::string_view kAbout = "Optimizes the graphs of PyTorch training steps, and reports their peak memory.";
 
 void print_text(Console& console, const std::string& text) {
   console.result()["text"] = text;
   console.write_product(text);
 }
 
-// `text`: the value of --werror; empty if it is not given. Error: kBadOptionValue.
+// `text` is the value of --werror, or empty if it is not given. Fails with kBadOptionValue.
 Status set_werror(Console& console, const std::string& text) {
   if (text.empty()) return ok_status();
   std::vector<std::string> codes;
@@ -70,17 +69,19 @@ void dispatch(const std::vector<std::string>& args, Console& console) {
 const std::vector<Command>& commands() {
   static const std::vector<Command> rows = {
       {"opt", "run a pipeline of passes and write the graph", declare_opt},
-      {"mem", "report the peak memory of a graph and the storages live at the peak", declare_mem},
-      {"diff", "compare two graphs: peaks, storages, saved values, ops, work", declare_diff},
+      {"mem", "report the peak memory of a graph, and the storages that are live at the peak", declare_mem},
+      {"diff", "compare the peaks, storages, saved activations, operators and costs of two graphs", declare_diff},
       {"explain", "explain why a value is live, and the effect of recomputing it", declare_explain},
-      {"tags", "list every save and recompute tag and every mark, with its verdict", declare_tags},
-      {"verify", "check the structure of a graph, or prove that it computes the same as another", declare_verify},
+      {"tags", "list the save and recompute tags and the `ap_must_save` marks of nodes, with the outcome of each",
+       declare_tags},
+      {"verify", "check the structure of a graph, or prove that two graphs compute the same", declare_verify},
       {"ranks", "check that the collectives of all ranks match", declare_ranks},
       {"show", "print a graph, some of its nodes, a summary, or a drawing", declare_show},
       {"convert", "convert a graph to another file format", declare_convert},
-      {"reduce", "shrink a failing graph; a command decides whether it still fails", declare_reduce},
-      {"run", "execute a training step on the CPU or a GPU, or only plan it", declare_run},
-      {"doctor", "list the devices that `fxopt run` can use here, and the parts that are missing", declare_doctor},
+      {"reduce", "find a smaller graph for which a given command still fails", declare_reduce},
+      {"run", "execute a training step on the CPU or a GPU, or only plan the execution", declare_run},
+      {"doctor", "list the devices that `fxopt run` can use on this machine, and the missing drivers and plugins",
+       declare_doctor},
       {"passes", "list the passes, or describe one", declare_passes},
       {"help", "explain a command, a pass, an error code or a concept", declare_help},
       {"completion", "print a completion script for a shell", declare_completion},
@@ -95,7 +96,7 @@ Application::Application() : line(std::string(kAbout)) {
 }
 
 int run_cli(const std::vector<std::string>& args, const Output& output) {
-  // its words are not flags of this call
+  // The words after __complete belong to the line to complete.
   const bool completes = !args.empty() && args.front() == kComplete;
   Console console(output, completes ? std::vector<std::string>{args.front()} : args);
   try {
@@ -105,7 +106,7 @@ int run_cli(const std::vector<std::string>& args, const Output& output) {
   } catch (const std::exception& failure) {
     console.error({ErrorCode::kInternal,
                    failure.what(),
-                   "please report this with the command line and the input file, which reproduce it",
+                   "please report this error with the command line and the input file, which reproduce it",
                    {}});
   }
   return console.finish();

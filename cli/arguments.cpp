@@ -15,10 +15,11 @@ namespace {
 
 constexpr int64_t kMaxCount = 1'000'000'000;
 constexpr std::string_view kCountType = "N";
-// words of another program, which may be empty
+// The words of another program. Unlike other values, they may be empty.
 constexpr std::string_view kCommandType = "COMMAND";
 
-// The exception that a check throws through CLI11, which would turn the error into plain text.
+// The exception with which a check passes its error through CLI11. CLI11 itself would keep only the
+// text.
 struct Refusal {
   Error error;
 };
@@ -31,16 +32,16 @@ std::string help_hint(const CLI::App& app) { return "`fxopt help " + app.get_nam
 
 // ---- names
 
-// False for "-", which is standard input, and for numbers such as "-5".
+// Returns false for "-", which is standard input, and for numbers such as "-5".
 bool looks_like_option(const std::string& word) { return word.size() > 1 && word.front() == '-' && !is_digit(word[1]); }
 
-// The option named by a word such as "--passes=cse" or "-oOUT"; nullptr if none matches.
+// Returns the option that a word such as "--passes=cse" or "-oOUT" names, or null.
 const CLI::Option* named_option(const CLI::App& app, const std::string& word) {
   if (!looks_like_option(word)) return nullptr;
   return app.get_option_no_throw(word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2));
 }
 
-// "-o" and "--output", in this order.
+// Returns all names of an option, short names first: "-o", "--output".
 std::vector<std::string> option_names(const CLI::Option& option) {
   std::vector<std::string> names;
   for (const std::string& name : option.get_snames()) names.push_back("-" + name);
@@ -52,7 +53,8 @@ bool has_optional_value(const CLI::Option& option) {
   return option.get_items_expected_max() == 0 && !option.get_type_name().empty();
 }
 
-// As messages show them: "-o, --output"; and "-o OUT", "--report=FILE".
+// Return the option as messages show it: its names, "-o, --output", and its use, "-o OUT" or
+// "--report=FILE".
 std::string shown_names(const CLI::Option& option) { return join(option_names(option), ", "); }
 std::string shown_use(const CLI::Option& option) {
   return option_names(option).front() + (option.get_items_expected_max() > 0 ? " " : "=") + option.get_type_name();
@@ -70,12 +72,14 @@ Error blank_value(const CLI::Option& option) {
                          why + option_names(option).front() + " out, or write " + shown_use(option));
 }
 
-// A slip such as "-output" or "-o=OUT": CLI11 takes the rest of the word for the value of -o.
+// Returns an error for a slip such as "-output" or "-o=OUT". CLI11 would use the rest of the word
+// as the value of -o.
 std::optional<Error> slip_of_short_name(const CLI::App& app, const CLI::Option& option, const std::string& value) {
   for (const std::string& letter : option.get_snames()) {
     const std::string word = "-" + letter + value;
     if (named_option(app, "-" + word) != nullptr) {
-      return error_of(ErrorCode::kUnknownOption, "'" + word + "' has one '-' too few", "did you mean '-" + word + "'?");
+      return error_of(ErrorCode::kUnknownOption, "'" + word + "' starts with only one '-'",
+                      "did you mean '-" + word + "'?");
     }
     if (value.front() == '=') {
       return bad_value_error("'" + word + "' gives the value '" + value + "'",
@@ -108,8 +112,8 @@ std::optional<Error> bad_value(const CLI::App& app, const CLI::Option& option, c
   return slip_of_short_name(app, option, value);
 }
 
-// Checks every value of every option and argument. Flags such as --report[=FILE] may then be given
-// only once, like options.
+// Makes CLI11 check every value of every option and argument. Also refuses flags such as
+// --report[=FILE] that are given twice.
 void check_values(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     option->check([&app, option](const std::string& value) {
@@ -131,7 +135,7 @@ Error no_option(const CLI::App& app, const std::string& word) {
   const bool is_root = app.get_name() == "fxopt";
   std::string hint = is_root ? "`fxopt help` lists the commands" : help_hint(app);
   const bool is_short = !word.starts_with("--");
-  if (is_short && word.size() > 2 && !is_root) hint += "; write a file of this name as ./" + word;
+  if (is_short && word.size() > 2 && !is_root) hint += "; if you mean a file, write ./" + word;
   const std::string name = word.substr(0, word.find('='));
   return error_of(ErrorCode::kUnknownOption,
                   "fxopt" + (is_root ? "" : " " + app.get_name()) + " has no option '" + name + "'",
@@ -161,7 +165,7 @@ std::optional<Error> excluded(const CLI::App& app) {
     for (CLI::Option* other : (*later)->get_excludes()) {
       if (std::find(given.begin(), later, other) == later) continue;
       return usage_error(shown_names(*other) + " and " + shown_names(**later) + " exclude each other",
-                         "give only one of the two, or make two calls");
+                         "give only one of the two, or run fxopt twice");
     }
   }
   return std::nullopt;
@@ -178,13 +182,13 @@ std::optional<Error> missing_or_extra(const CLI::App& app) {
   return std::nullopt;
 }
 
-// For errors that no check covers.
+// Returns CLI11's own text as an error, for failures that fxopt does not check itself.
 Error in_its_words(const CLI::App& app, const CLI::ParseError& failure) {
   return usage_error("the command line is not understood: " + std::string(failure.what()), help_hint(app));
 }
 
-// CLI11 2.1 does not report which option at the end of the line lacks its value. It is that of the
-// last word, which may be one of several letters as in "-vo".
+// Returns the error for an option at the end of the line that lacks its value. CLI11 2.1 does not
+// name this option. The option is the last word, or the last letter of a word such as "-vo".
 Error no_value(const CLI::App& app, const CLI::ParseError& failure, const std::string& last) {
   const CLI::Option* option = app.get_option_no_throw(last);
   if (option == nullptr) option = app.get_option_no_throw(std::string("-") + last.back());
@@ -192,7 +196,7 @@ Error no_value(const CLI::App& app, const CLI::ParseError& failure, const std::s
   return bad_value_error(shown_names(*option) + " needs a value", "write " + shown_use(*option));
 }
 
-// No error also if --help is given.
+// Returns no error if --help is given.
 std::optional<Error> parse(CLI::App& app, const std::vector<std::string>& words) {
   std::optional<Error> error;
   try {
@@ -211,7 +215,7 @@ std::optional<Error> parse(CLI::App& app, const std::vector<std::string>& words)
   return app.get_help_ptr()->count() > 0 ? std::nullopt : error;
 }
 
-// For the words after the program's own options, if the first is not a command.
+// Returns the error for a line whose first word after fxopt's own options is not a command.
 Error no_command(const CLI::App& root, const std::vector<std::string>& words) {
   const std::string help = "`fxopt help` lists the commands";
   if (words.empty()) return usage_error("a command is missing", help);
@@ -230,7 +234,8 @@ Error no_command(const CLI::App& root, const std::vector<std::string>& words) {
   return usage_error("there is no command '" + word + "'", suggestion(word, {names.begin(), names.end()}, help));
 }
 
-// CLI11 2.1 reads "--name=" as "--name". A blank value makes it refuse the option.
+// Appends a space to words such as "--name=". CLI11 2.1 would read them as "--name". With the
+// space, the value is blank, and is refused.
 std::vector<std::string> with_blank_values(const CLI::App& app, std::vector<std::string> words) {
   const auto end = std::find(words.begin(), words.end(), "--");
   for (auto word = words.begin(); word != end; ++word) {
@@ -322,9 +327,9 @@ void Options::footer(const std::string& text) { app_.footer(text); }
 
 // ---- the command line
 
-// CLI11 2.1 takes the words after "--" from a subcommand that has its required arguments. So fxopt
-// first parses its own options and leaves the other words. Commands are disabled there, and each
-// parses its own words.
+// In CLI11 2.1, a subcommand that has its required arguments does not get the words after "--". The
+// program therefore parses only its own options, with all commands disabled. The selected command
+// then parses the remaining words itself.
 CommandLine::CommandLine(const std::string& summary) : app_(std::make_unique<CLI::App>(summary, "fxopt")) {
   app_->set_help_flag("-h,--help", "print this help and exit");
   app_->set_version_flag("--version", std::string(kVersion), "print the version and exit");
@@ -335,15 +340,16 @@ CommandLine::~CommandLine() = default;
 void CommandLine::add(std::string_view name, std::string_view summary, const std::function<void(Options)>& declare) {
   CLI::App& command = *app_->add_subcommand(std::string(name), std::string(summary));
   declare(Options(command));
-  // Read by Console, which needs it before parsing. Declared here for help, and so that it is a
-  // known option.
-  const std::string json_help = "print one JSON object with the outcome, also on failure";
-  const std::string verbose_help = "print each stage of work to standard error, with sizes and seconds";
+  // Console reads --json itself, before parsing. It is declared here for help, and so that it is
+  // known.
+  const std::string json_help =
+      "print the results, errors and warnings as one JSON object, to standard output or to FILE";
+  const std::string verbose_help = "print one line to standard error for each stage of the work, with its duration";
   command.add_flag("--json{-}", json_help)->type_name("FILE");
   command.add_flag("-v,--verbose", verbose_help);
   const std::string werror_help =
-      "treat the warnings with these codes (default: all warnings) as errors, with exit code 4; see `fxopt help "
-      "warnings`";
+      "treat all warnings, or only the warnings with these codes, as errors (exit code 4). `fxopt help warnings` lists "
+      "the codes";
   command.add_flag("--werror{all}", werror_help)->type_name("CODE,...");
   check_values(command);
   command.disabled();
@@ -351,7 +357,7 @@ void CommandLine::add(std::string_view name, std::string_view summary, const std
 
 ParsedLine CommandLine::parse(const std::vector<std::string>& args) {
   ParsedLine line;
-  app_->prefix_command();  // commands that are added later would inherit it
+  app_->prefix_command();  // only now, because commands added later would inherit it
   line.error = fxopt::parse(*app_, args);
   line.wants_help = app_->get_help_ptr()->count() > 0;
   line.wants_version = app_->get_version_ptr()->count() > 0;

@@ -20,38 +20,39 @@ class Option;
 namespace fxopt {
 
 // CLI11 parses the command line. Only arguments.cpp includes CLI11, because CLI11's headers take
-// ten seconds to compile. This header declares the parts that commands need. The header also adds
-// three features that CLI11 lacks:
-// - It refuses words that belong to no option.
-// - It suggests near matches of commands and options.
-// - It phrases all errors in the same way.
+// ten seconds to compile. This header declares classes for options and for the command line, which
+// commands use in place of the classes of CLI11. These classes add three features that CLI11 lacks:
+// - Words that belong to no option are refused.
+// - Errors suggest near matches of commands and options.
+// - All errors are phrased in the same way.
 
 // A handle for an option, flag or argument. The handle is valid as long as the CommandLine exists.
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
 
-  // Sets the type name of the value. Help prints this name, and completion depends on this name. IN
-  // and FILE are paths. N is a count, which the parser checks with is_count().
+  // Sets the type name of the value. Help prints this name, and completion depends on this name.
+  // Values of the types IN and FILE are paths. A value of the type N is a count, which the parser
+  // checks with is_count().
   Option type(const std::string& name) const;
   Option required() const;
   Option excludes(Option other) const;
-  // Makes each occurrence of a repeatable option take one value.
+  // Makes each occurrence of a repeatable option take exactly one value.
   Option one_each() const;
   // Splits each value of a list option at `delimiter`.
   Option separated_by(char delimiter) const;
 
   // Returns the long name, such as "--output" for "-o,--output".
   std::string name() const;
-  // True if the line has the option. Call is_given() only after the line is parsed.
+  // True if the command line contains the option. Call is_given() only after the line is parsed.
   bool is_given() const;
 
  private:
   CLI::Option* option_;
 };
 
-// The options of a command. Parsing the line sets each `value`, so each `value` must exist until
-// the line is parsed.
+// The options of a command. add() and flag() declare an option and its variable, the parameter
+// `value`. Parsing the line sets the variable, so the variable must exist until the line is parsed.
 class Options {
  public:
   explicit Options(CLI::App& app) : app_(app) {}
@@ -77,8 +78,8 @@ struct OptionInfo {
   std::vector<std::string> names;  // "-o", "--output"; empty for a positional argument
   std::string type, help;
   bool is_positional = false, is_required = false;
-  bool takes_value = false;         // the next word is its value
-  bool takes_several = false;       // several words can be its values
+  bool takes_value = false;         // the next word is the option's value
+  bool takes_several = false;       // several words can be the option's values
   bool has_optional_value = false;  // a value is allowed only after '=', as in --json[=FILE]
 };
 

@@ -13,11 +13,11 @@ class Options;
 // through the console.
 using CommandBody = std::function<void(Console&)>;
 
-// One row per subcommand. --help, `fxopt help`, completion and the tests read these rows.
+// A subcommand. --help, `fxopt help`, completion and the tests read the list of commands().
 struct Command {
   std::string_view name;
   std::string_view summary;
-  // Declares the options and returns the body that reads their values. Each parse calls this
+  // Declares the options and returns the action that reads their values. Each parse calls this
   // function once.
   CommandBody (*declare)(Options options);
 };
@@ -25,7 +25,7 @@ struct Command {
 // Returns all commands, in the order in which help lists them.
 const std::vector<Command>& commands();
 
-// Each function has its own file. The name of the file is the end of the function's name.
+// Each function has its own file: declare_opt() is in opt.cpp.
 CommandBody declare_opt(Options options);
 CommandBody declare_mem(Options options);
 CommandBody declare_diff(Options options);

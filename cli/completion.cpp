@@ -1,6 +1,6 @@
 // fxopt completion: prints a script for each shell. The script asks the program for the words that
-// are possible at the cursor. The values of an option follow from its type name: PASS, FORMAT, IN,
-// ...
+// are possible at the cursor. The type name of an option, such as PASS, FORMAT or IN, determines
+// its values.
 
 #include "cli/completion.h"
 
@@ -25,7 +25,7 @@ struct Script {
   std::string_view shell, text;
 };
 
-// Each script reads lines "WORD<tab>DESCRIPTION"; the word ':' represents paths.
+// Each script reads lines "WORD<tab>DESCRIPTION". The line ":" makes the script offer paths.
 constexpr Script kScripts[] = {{"bash", R"(# fxopt completion for bash: source <(fxopt completion bash)
 _fxopt() {
   local word text
@@ -82,7 +82,7 @@ Words topic_names() {
   return words;
 }
 
-// The possible values of the type; the word ':' represents paths.
+// Returns the possible values of a type. The word ":" represents paths.
 Words values_of(const std::string& type) {
   if (type == "IN" || type == "OUT" || type == "FILE" || type == "COMMAND" || type == "BEFORE" ||
       type.starts_with("F."))
@@ -128,7 +128,8 @@ class Completion {
     return nullptr;
   }
 
-  // The argument at the cursor. The last declared argument takes all further words.
+  // Returns the positional argument at the cursor. The last declared argument takes all further
+  // words.
   const OptionInfo* argument() const {
     size_t place = 0;
     for (size_t i = 1; i + 1 < words_.size(); ++i) {
@@ -146,7 +147,7 @@ class Completion {
     return found;
   }
 
-  // bash splits --report=FILE into three words.
+  // Offers words for the cursor. bash splits --report=FILE into three words.
   void complete_word() {
     const std::string& word = words_.back();
     const std::string& before = words_[words_.size() - 2];
@@ -159,7 +160,8 @@ class Completion {
     }
     if (option != nullptr && (option->takes_value || is_cut)) return offer_values(*option, word == "=" ? "" : word);
     if (word.starts_with("-")) return offer_options();
-    // A file after --report would be an input, but the user may well mean --report=FILE.
+    // After a flag such as --report, no files are offered. A file would be an input, but the user
+    // may mean --report=FILE.
     const OptionInfo* wanted = argument();
     const bool is_doubtful = option != nullptr && option->has_optional_value;
     if (wanted == nullptr || (is_doubtful && values_of(wanted->type) == values_of("FILE"))) return;
@@ -172,7 +174,7 @@ class Completion {
     }
   }
 
-  // Offers values after "--name=", and in a list of passes after the last comma.
+  // Offers values. The text before a value is kept: "--name=", or the earlier passes of a pipeline.
   void offer_values(const OptionInfo& option, const std::string& word) {
     begun_ = word;
     size_t begin = word.starts_with("--") ? word.find('=') + 1 : 0;
@@ -211,7 +213,7 @@ void run_completion(Console& console, const std::string& shell) {
 }  // namespace
 
 std::string completions(std::vector<std::string> words) {
-  // The quote that starts an unfinished word belongs to the shell.
+  // A quote at the start of the unfinished word belongs to the shell, not to the word.
   if (!words.empty() && (words.back().starts_with("'") || words.back().starts_with("\""))) words.back().erase(0, 1);
   return Completion(words).text();
 }

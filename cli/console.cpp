@@ -19,7 +19,7 @@ constexpr std::string_view kJsonFlag = "--json";
 constexpr std::string_view kRed = "\x1b[1;31m";
 constexpr std::string_view kPlain = "\x1b[0m";
 
-// The target of --json for the envelope; empty if the flag is absent.
+// Returns the target of --json, or an empty text if the flag is absent.
 std::string find_json_path(const std::vector<std::string>& args) {
   std::string path;
   for (const std::string& arg : args) {
@@ -63,8 +63,7 @@ bool wants_colours(bool is_terminal, const char* no_color, const char* term) {
 
 std::string Console::misread_hint(const std::string& input) const {
   for (const auto& [path, flag] : misread_) {
-    if (input.empty() || path == input)
-      return "write " + flag + "=" + path + " if it is not an input but the file for " + flag;
+    if (input.empty() || path == input) return "write " + flag + "=" + path + " if you mean the file for " + flag;
   }
   return {};
 }

@@ -17,25 +17,26 @@
 
 namespace fxopt {
 
-// The two output streams of one run. Tests can pass streams of their own.
+// The two output streams of one command. Tests can pass streams of their own.
 struct Output {
   std::ostream& out;
   std::ostream& err;
   bool colours = false;     // whether errors on `err` are in colour
   bool is_process = false;  // true for the process's own streams, which a forked process can use
-  size_t width = 160;       // columns of a brief line on `out`
+  size_t width = 160;       // number of columns of a line of brief text on `out`
 };
 
 // True if errors are printed in colour. This requires a terminal that supports colour, and a
 // $NO_COLOR that is unset or empty. A null pointer represents an unset variable.
 bool wants_colours(bool is_terminal, const char* no_color, const char* term);
 
-// The output of one run. The product goes to standard output, and messages go to standard error.
-// With --json, the JSON envelope holds both as data. The first error determines the exit code.
+// The output of one command. The product, such as a graph or a report, goes to standard output.
+// Messages go to standard error. With --json, one JSON object, the envelope, holds both. The first
+// error determines the exit code.
 class Console {
  public:
   // `args` must not contain the program's name. The constructor looks for --json before the line is
-  // parsed. An envelope is therefore printed even if the rest of the line is wrong.
+  // parsed. The JSON object of --json is therefore printed even if the rest of the line is wrong.
   Console(const Output& output, std::vector<std::string> args);
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
@@ -44,11 +45,12 @@ class Console {
   // Sets the subcommand as soon as it is known.
   void set_command(std::string_view name) { command_ = name; }
 
-  // Sets the inputs that may have been meant for the flag before them: see ParsedLine::misread.
-  // Errors about these inputs mention the flag.
+  // Sets pairs of an input and the flag that is directly before the input, such as --report. The
+  // user may have meant the input as the value of this flag: see ParsedLine::misread. Errors about
+  // the input mention the flag.
   void set_misread(std::vector<std::pair<std::string, std::string>> misread) { misread_ = std::move(misread); }
-  // Returns a hint if `input` may have been meant for the flag before it. If `input` is empty,
-  // returns the hint for the first misread input. If no hint applies, returns an empty text.
+  // If `input` is in a pair of set_misread(), returns a hint that names the flag. If `input` is
+  // empty, returns the hint for the first pair. If no hint applies, returns an empty text.
   std::string misread_hint(const std::string& input = "") const;
 
   // Call this function for --werror. It turns warnings with the codes in `codes` into errors with
@@ -62,23 +64,25 @@ class Console {
   void set_verbose() { log_.set_level(LogLevel::kInfo); }
   bool is_verbose() const { return log_.has(LogLevel::kInfo); }
 
-  // The number of columns that a brief line on standard output may have.
+  // The number of columns that a line of brief text (`show`, `convert --brief`) on standard output
+  // may have.
   size_t width() const { return output_.width; }
 
-  // True if a forked process can continue the output after both streams are flushed.
+  // True if a forked process can write to the same streams. Both streams must be flushed first.
   bool may_fork() const { return output_.is_process; }
   void flush();
 
-  // Standard output. If the envelope goes there, this stream discards everything.
+  // Standard output. If --json writes to standard output, this stream discards everything.
   std::ostream& product() { return json_path_ == "-" ? nowhere_ : output_.out; }
   // Standard error.
   std::ostream& notes() { return output_.err; }
-  // Writes bytes of a product to standard output. If some bytes cannot be written, reports
-  // kFileWrite and returns false.
+  // Writes bytes of the command's graph or report to standard output. If some bytes cannot be
+  // written, reports kFileWrite and returns false.
   bool write_product(std::string_view bytes);
 
-  // Prints the error and keeps it for the envelope. If `exit` is not given, the family of the error
-  // determines the exit code.
+  // Prints the error and keeps it for the JSON object of --json. The first error determines the
+  // exit code of the process: `exit`, or without this parameter, the exit code that error_info()
+  // gives for the error code.
   void error(const Error& error);
   void error(const Error& error, ExitCode exit);
   // Reports the error of a result that has no value. Returns true if the result has a value.
@@ -87,37 +91,35 @@ class Console {
     if (!result.ok()) error(result.error());
     return result.ok();
   }
-  // Prints a warning about something that does not stop the work. `code` never changes and has
-  // dashes between its words: "unknown-sizes".
+  // Prints a warning about something that does not stop the work. `code` is the same in every
+  // version, with dashes between words: "unknown-sizes".
   void warning(std::string_view code, const Where& where, std::string_view message);
 
   // If --verbose is given, prints a finished stage of work and its seconds on standard error.
   void stage(std::string_view done, double seconds);
-  // Calls write_file(), and reports the call as a stage or its error. `watch` gives the seconds of
-  // the stage. Returns true if the file is written.
+  // Calls write_file() and reports the call as a stage. `watch` gives the seconds of the stage. If
+  // writing fails, reports the error and returns false.
   bool write_output(const std::string& path, std::string_view bytes, Stopwatch watch = Stopwatch());
 
   size_t num_errors() const;
-  // Returns the errors as the envelope holds them, in the order in which they were printed.
+  // Returns the errors as JSON objects, in the order in which they were printed.
   const std::vector<nlohmann::ordered_json>& errors() const;
 
-  // The part of the envelope that depends on the command.
+  // The member "result" of the JSON object that --json prints. Its fields depend on the command.
   nlohmann::ordered_json& result();
-  // True if the envelope will be written. If false, a command can omit work that only result()
-  // needs.
+  // True if --json is given. If false, a command can omit work that only result() needs.
   bool wants_json() const { return !json_path_.empty(); }
   bool json_takes_stdout() const { return json_path_ == "-"; }
   const std::string& json_path() const { return json_path_; }
 
-  // Fails with kUsage if another word of the command line names the FILE of --json=FILE. The
-  // meaning of that word does not matter. The envelope is also written on failure, so it would
-  // overwrite an input even if the line is not understood.
+  // Fails with kUsage if any other word of the command line names the FILE of --json=FILE. FILE is
+  // written even if the line cannot be parsed, so without this check, an input could be lost.
   Status check_json_path();
-  // Suppresses the envelope, because its FILE must not be overwritten.
+  // Suppresses the JSON object, because the FILE of --json=FILE must not be overwritten.
   void withhold_envelope() { is_withheld_ = true; }
 
-  // Writes the envelope to the target of --json and returns the exit code of the process. Reports
-  // kFileWrite if standard output or the target cannot be written.
+  // Writes the JSON object to the target of --json and returns the exit code of the process.
+  // Reports kFileWrite if standard output or the target cannot be written.
   int finish();
 
  private:

@@ -23,14 +23,16 @@ struct ConvertFlags {
   bool is_brief = false;
 };
 
-// A brief text has no extension of a graph file, because no command can read it.
+// Refuses to write brief text to a file with the extension of a graph file, because no command can
+// read brief text.
 Status check_brief(const ConvertFlags& flags) {
   if (!flags.is_brief) return ok_status();
   const std::string& output = flags.files.output;
   if (!flags.files.format.empty()) return usage_error("--brief and --format exclude each other", "omit one of the two");
   if (!format_of_path(output).has_value() && !output.ends_with(".zst")) return ok_status();
-  return usage_error("--brief writes a text that no command can read, but '" + output + "' is named like a graph",
-                     "give the file a name such as step.txt");
+  return usage_error(
+      "--brief writes a text that no command can read, but '" + output + "' has the extension of a graph file",
+      "give the file a name such as step.txt");
 }
 
 bool save_brief(Console& console, const Module& module, const Product& product) {
@@ -70,15 +72,22 @@ CommandBody declare_convert(Options options) {
       .add("-o,--output", flags->files.output,
            "output file, folder (ending in '/'), or '-' for standard output (default)")
       .type("OUT");
-  options.add("--format", flags->files.format, "output format: pb, fxg or json (default: by extension; fxg for '-')")
+  options
+      .add("--format", flags->files.format,
+           "output format: pb (protobuf), fxg (text) or json. By default, the name of the output decides, and standard "
+           "output gets fxg")
       .type("FORMAT");
   const Option lower = options.flag("--lower-control-deps", flags->lower,
-                                    "turn PyTorch's control_deps op into control dependencies, as opt and mem do");
-  options.flag("--raise-control-deps", flags->raise, "turn control dependencies into PyTorch's control_deps op")
+                                    "replace calls of PyTorch's operator `control_deps` by the calls inside them. The "
+                                    "node of an inner call then records the control dependencies. `opt` and `mem` "
+                                    "always do this. Calls that --raise-control-deps could not restore are kept");
+  options
+      .flag("--raise-control-deps", flags->raise,
+            "wrap each call that has control dependencies in PyTorch's operator `control_deps`")
       .excludes(lower);
   options.flag("--brief", flags->is_brief,
-               "write a text that people can read but no command can: one line for each node, then one for each "
-               "record; see `fxopt show --brief`");
+               "write a short text for people: one line for each node, then one line for each symbol, process group, "
+               "device mesh, stream, rank and invocation. No command can read this text");
   return [flags](Console& console) { run_convert(console, *flags); };
 }
 

@@ -19,13 +19,13 @@
 namespace fxopt {
 namespace {
 
-// Signals that a task causes itself, and SIGKILL, which the kernel sends when memory runs out.
-// Other signals ask the program to end.
+// Signals that a crash of the task causes, and SIGKILL, which the kernel sends when memory runs
+// out. All other signals ask the program to end.
 constexpr std::array kCrashes = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP, SIGKILL};
 
 bool is_crash(int signal) { return std::find(kCrashes.begin(), kCrashes.end(), signal) != kCrashes.end(); }
 
-// Orphaned descendants become children of this process.
+// Makes orphaned descendants children of this process. Returns false if the system cannot do this.
 bool adopt_orphans([[maybe_unused]] bool is_on) {
 #if defined(__linux__)
   return ::prctl(PR_SET_CHILD_SUBREAPER, is_on ? 1 : 0) == 0;
@@ -42,16 +42,16 @@ void end_with_parent([[maybe_unused]] pid_t parent) {
 #endif
 }
 
-// Returns free pages to the system: the copy would force them to be copied on reuse, which costs
-// more than fresh pages.
+// Returns free pages to the system. Otherwise fork() would share them with the sleeping copy, and
+// each reuse would copy a page. Fresh pages are cheaper.
 void release_free_memory() {
 #if defined(__GLIBC__)
   ::malloc_trim(0);
 #endif
 }
 
-// Ends this process by the signal that ended the worker, so that the caller sees the cause. Dumps
-// no second core.
+// Ends this process with the signal that ended the worker, so that the caller sees the cause.
+// Disables a second core dump.
 [[noreturn]] void end_by(int signal) {
   const rlimit none{};
   ::setrlimit(RLIMIT_CORE, &none);
@@ -67,7 +67,7 @@ pid_t wait_for_any(int& status) {
   return child;
 }
 
-// Waits for the worker, or for the copy that replaced it, and ends in the same way.
+// Waits for the worker, or for the copy that replaced it, and ends this process in the same way.
 [[noreturn]] void supervise(const std::array<int, 2>& pipe) {
   int signal = 0, status = 0;
   while (wait_for_any(status) > 0) {
@@ -76,7 +76,7 @@ pid_t wait_for_any(int& status) {
     if (is_crash(signal) && ::write(pipe[1], &signal, sizeof signal) == sizeof signal) continue;
     break;
   }
-  // The worker was asked to end, or crashed outside of a task, when no copy exists.
+  // The worker was asked to end, or it crashed outside of a task, so no copy can continue.
   ::close(pipe[0]);
   ::close(pipe[1]);
   while (wait_for_any(status) > 0) {
@@ -95,7 +95,7 @@ CrashGuard::CrashGuard(bool is_wanted) {
   }
   const pid_t parent = ::getpid();
   const pid_t worker = ::fork();
-  if (worker > 0) supervise(pipe);  // keeps both ends, so that a write never fails
+  if (worker > 0) supervise(pipe);  // keeps both ends of the pipe, so that a write never fails
   ::close(pipe[1]);
   if (worker < 0) {
     ::close(pipe[0]);
@@ -117,7 +117,7 @@ int CrashGuard::begin() {
   if (!is_active()) return 0;
   release_free_memory();
   copy_ = ::fork();
-  if (copy_ != 0) return 0;  // negative: this task is not guarded
+  if (copy_ != 0) return 0;  // if fork() failed, this task is not guarded
   int signal = 0;
   ssize_t length = 0;
   do length = ::read(wake_, &signal, sizeof signal);

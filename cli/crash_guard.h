@@ -6,13 +6,14 @@ namespace fxopt {
 // kernel may kill its process because memory runs out.
 //
 // The constructor forks a worker. The constructor returns only in the worker, which runs the rest
-// of the program. The started process waits for the worker, and then ends in the same way as the
-// worker. begin() forks a sleeping copy of the worker. If the worker dies before end(), the copy
-// wakes up. The copy has the worker's memory from before the task, and continues with the next
-// task. At most three processes exist at a time. No result passes through a pipe.
+// of the program. The original process, which the user started, waits for the worker. Then the
+// original process ends in the same way as the worker. begin() forks a sleeping copy of the worker.
+// If the worker dies before end(), the copy wakes up. The copy has the worker's memory from before
+// the task, and continues with the next task. At most three processes exist at a time. No result
+// passes through a pipe.
 //
-// The process must have no other threads, and its streams must be flushed. Tasks run unguarded in
-// the started process in two cases:
+// The process must have only one thread, and its streams must be flushed. Tasks run unguarded in
+// the original process in two cases:
 // - The system lacks Linux's child subreaper.
 // - No process can be forked.
 class CrashGuard {
@@ -32,9 +33,10 @@ class CrashGuard {
  private:
   bool is_active() const { return parent_ != 0; }
 
-  int parent_ = 0;  // the started process, which waits
+  int parent_ = 0;  // the original process, which waits
   int copy_ = 0;    // the sleeping copy of this process
-  int wake_ = -1;   // the pipe from which the copy reads the signal
+  // The pipe that wakes the copy. The copy reads the number of the signal that ended the worker.
+  int wake_ = -1;
 };
 
 }  // namespace fxopt

@@ -26,7 +26,7 @@ constexpr uint64_t kMaxProfileBytes = uint64_t{1} << 20;
 
 bool is_path(std::string_view name) { return name.find('/') != std::string_view::npos; }
 
-// "2.15" of "torch-2.15" as numbers, so that 2.9 is older than 2.15.
+// Returns the version in "torch-2.15" as two numbers, so that 2.9 is older than 2.15.
 std::pair<int64_t, int64_t> version_of(std::string_view name) {
   const std::string_view version = name.substr(kFrameworkPrefix.size());
   const size_t point = version.find('.');
@@ -55,7 +55,7 @@ Error unknown_device(std::string_view name) {
   return Error{ErrorCode::kUnknownDevice,
                "there is no built-in device profile '" + std::string(name) + "'",
                suggestion(name, names, "the built-in profiles are " + known) +
-                   "; a profile in a file needs a path with a '/': ./" + std::string(name),
+                   "; to use a profile file, write a path with a '/': ./" + std::string(name),
                {}};
 }
 
@@ -66,8 +66,9 @@ std::vector<const CallRow*> rows_of(const std::vector<Row>& rows) {
   return list;
 }
 
-// A row about an operator of a known library must name an existing operator. Its conditions must
-// apply to calls of the operator or of one of its overloads. A file may add unknown libraries.
+// Checks a row of a profile. If the row names an operator of a known library, the operator must
+// exist. The conditions of the row must apply to calls of the operator, or of one of its overloads.
+// Operators of unknown libraries are accepted.
 Status check_row(const DeviceProfile& profile, const CallRow& row) {
   std::string misfit;
   bool is_known_library = false, is_known = false;
@@ -80,23 +81,28 @@ Status check_row(const DeviceProfile& profile, const CallRow& row) {
     if (misfit.empty()) return ok_status();
   }
   if (!is_known_library) return ok_status();
-  Error error{ErrorCode::kBadProfile, "", "`fxopt help devices` lists the names that rows can use", {}};
+  Error error{
+      ErrorCode::kBadProfile, "", "`fxopt help devices` lists the names that the statements of a profile can use", {}};
   error.where.field = row.target + (row.every_overload ? ".*" : "");
-  error.message =
-      is_known ? "a row cannot be evaluated: " + misfit : "there is no operator '" + error.where.field + "'";
+  error.message = is_known ? "this statement of the profile cannot be evaluated: " + misfit
+                           : "there is no operator '" + error.where.field + "'";
   return error;
 }
 
-// A formula must have a value for collectives of usual sizes, on one node and on several.
+// Checks that each formula for collectives has a value for usual sizes, on one node and on several
+// nodes.
 Status check_links(const DeviceProfile& profile) {
   const LinkModel model(profile);
   for (const LinkRow& row : profile.links) {
     for (const GroupShape& group : {GroupShape{8, 1, 8}, GroupShape{16, 2, 8}, GroupShape{16, 16, 1}}) {
       if (model.seconds(row.kind, group, 1 << 20).has_value()) continue;
-      Error error{ErrorCode::kBadProfile, "", "`fxopt help devices` lists the names that rows can use", {}};
+      Error error{ErrorCode::kBadProfile,
+                  "",
+                  "`fxopt help devices` lists the names that the statements of a profile can use",
+                  {}};
       error.where.field = std::string("collective ") + std::string(collective_kind_name(row.kind));
-      error.message = "a row has no value for 1 MiB in a group of " + std::to_string(group.ranks) + " ranks on " +
-                      count_text(static_cast<size_t>(group.nodes), "node") +
+      error.message = "the statement has no value for 1 MiB in a group of " + std::to_string(group.ranks) +
+                      " ranks on " + count_text(static_cast<size_t>(group.nodes), "node") +
                       ": its formula is negative, or it uses a name that is neither a constant nor a symbol of "
                       "collectives";
       return error;
@@ -105,7 +111,8 @@ Status check_links(const DeviceProfile& profile) {
   return ok_status();
 }
 
-// The built-in operators, then each part: a path, or the name of a built-in profile.
+// Returns the text of the built-in operators, then the text of each part. A part is a path, or the
+// name of a built-in profile.
 Result<std::vector<ProfileText>> read_texts(const std::vector<std::string>& parts, std::deque<std::string>& files) {
   const std::vector<std::string_view> names = builtin_profiles();
   std::vector<ProfileText> texts = {*builtin_profile(kOperators)};
@@ -151,8 +158,8 @@ Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& na
   std::deque<std::string> files;  // texts refer to its elements
   Result<std::vector<ProfileText>> texts = read_texts(parts, files);
   if (!texts.ok()) return std::move(texts).error();
-  // A file includes files beside it or built-in profiles. A built-in profile includes only built-in
-  // ones.
+  // A file can include files from its own folder, or built-in profiles. A built-in profile can
+  // include only built-in profiles.
   const auto include = [&files](const std::string& from, std::string_view name) -> std::optional<ProfileText> {
     if (builtin_profile(from).has_value()) return builtin_profile(name);
     const std::filesystem::path path = std::filesystem::path(from).parent_path() / name;
@@ -161,7 +168,7 @@ Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& na
     return builtin_profile(name);
   };
   Result<std::unique_ptr<DeviceProfile>> profile = DeviceProfile::parse(*texts, include);
-  if (profile.ok() && !files.empty()) {  // tests cover the built-in profiles
+  if (profile.ok() && !files.empty()) {  // tests check the built-in profiles
     for (const std::vector<const CallRow*>& rows : {rows_of((*profile)->hidden), rows_of((*profile)->work)}) {
       for (const CallRow* row : rows) {
         if (const Status status = check_row(**profile, *row); !status.ok()) return status.error();

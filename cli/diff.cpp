@@ -21,13 +21,13 @@ namespace {
 
 struct DiffFlags {
   std::string before, after;
-  std::vector<std::string> more;  // with --step
+  std::vector<std::string> more;  // further files, if --step is given
   bool step = false;
   std::string graph;
   MemoryFlags memory;
 };
 
-// The files of each side: one file, or with --step one half of all files.
+// The files of each side. Each side has one file. With --step, each side has half of all files.
 struct DiffSides {
   std::vector<std::string> before, after;
 };
@@ -38,19 +38,20 @@ Result<DiffSides> sides_of(const DiffFlags& flags) {
   if (const Status inputs = check_inputs(all); !inputs.ok()) return inputs.error();
   if (!flags.step && all.size() > 2) {
     return usage_error(std::to_string(all.size()) + " files given, but only two can be compared",
-                       "if several files form one step, add --step and list the files of BEFORE first");
+                       "if several files form one step, add --step and list the files of the first step first");
   }
   if (all.size() % 2 != 0) {
     return usage_error(
         std::to_string(all.size()) + " files cannot be divided into two steps with the same number of files",
-        "list all files of BEFORE, then all files of AFTER; `fxopt opt --step --stop-after 0` merges several files "
-        "into one");
+        "list all files of the first step, then all files of the second step; `fxopt opt --step --stop-after 0` merges "
+        "several files into one");
   }
   const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
   return DiffSides{{all.begin(), middle}, {middle, all.end()}};
 }
 
-// The facts of one side's graphs, or of its step. Empty after an error.
+// Returns the facts of each graph of one side. With --step, returns the facts of the step. The
+// result is empty after an error.
 std::vector<GraphFacts> facts_of(Console& console, const DiffFlags& flags, const MemoryPlan& plan,
                                  const std::vector<std::string>& files, const std::shared_ptr<Interner>& texts) {
   std::vector<GraphFacts> facts;
@@ -79,7 +80,7 @@ std::vector<GraphFacts> facts_of(Console& console, const DiffFlags& flags, const
 
 using GraphsByName = std::unordered_map<std::string_view, const GraphFacts*>;
 
-// Only looked up, never iterated. The first graph of a name counts.
+// If several graphs share a name, the first graph is used. The result is looked up, never iterated.
 GraphsByName by_name(const std::vector<GraphFacts>& facts) {
   GraphsByName found;
   for (const GraphFacts& side : facts) found.try_emplace(side.graph, &side);
@@ -88,7 +89,8 @@ GraphsByName by_name(const std::vector<GraphFacts>& facts) {
 
 void warn_of_one_sided(Console& console, const std::string& path, const std::string& graph) {
   console.warning("one-sided", where_in(shown_input(path), graph),
-                  "the other file has no graph of this name; --step compares each side as one step");
+                  "the other file has no graph of this name, so this graph is not compared; with --step, all graphs of "
+                  "a file are compared as one step");
 }
 
 void run_diff(Console& console, const DiffFlags& flags) {
@@ -98,7 +100,7 @@ void run_diff(Console& console, const DiffFlags& flags) {
   if (!plan.ok()) return console.error(plan.error());
   console.result() = {
       {"options", plan->json()}, {"before", shown_inputs(sides->before)}, {"after", shown_inputs(sides->after)}};
-  // Shared by both sides, whose texts are mostly equal.
+  // Both sides share the interner, because most of their texts are equal.
   const std::shared_ptr<Interner> texts = std::make_shared<Interner>();
   const std::vector<GraphFacts> before = facts_of(console, flags, *plan, sides->before, texts);
   const std::vector<GraphFacts> after = facts_of(console, flags, *plan, sides->after, texts);
@@ -109,7 +111,7 @@ void run_diff(Console& console, const DiffFlags& flags) {
     graphs.push_back(graph_diff_json(left, right));
   };
   if (before.size() == 1 && after.size() == 1) {
-    compare(before.front(), after.front());  // whatever their names
+    compare(before.front(), after.front());  // even if their names differ
   } else {
     const GraphsByName names_before = by_name(before), names_after = by_name(after);
     for (const GraphFacts& left : before) {
@@ -130,11 +132,12 @@ CommandBody declare_diff(Options options) {
   options.add("BEFORE", flags->before, "a graph file; '-' is standard input").type("IN").required();
   options.add("AFTER", flags->after, "a second graph file").type("IN").required();
   options
-      .add("MORE", flags->more,
-           "with --step: more files; all files of BEFORE come first, then the same number of files of AFTER")
+      .add(
+          "MORE", flags->more,
+          "with --step: more files. List all files of the first step, then the same number of files of the second step")
       .type("IN");
   const Option graph =
-      options.add("--graph", flags->graph, "compare only this graph (default: every graph except subgraphs)")
+      options.add("--graph", flags->graph, "compare only this graph (default: all graphs that no other graph calls)")
           .type("NAME");
   options.flag("--step", flags->step, kStepHelp).excludes(graph);
   declare_memory_flags(options, flags->memory);

@@ -25,7 +25,7 @@
 namespace fxopt {
 namespace {
 
-constexpr const char* kWithout = "without it `fxopt run` runs only on the CPU";
+constexpr const char* kWithout = "`fxopt run` can therefore use only the CPU";
 
 std::string version_text(int32_t version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -117,7 +117,7 @@ class Doctor {
                                  {"free_bytes", info.free_bytes}});
   }
 
-  // Prints a missing part. It is a finding, not an error of this command.
+  // Prints a missing part. A missing part is a finding, not an error of this command.
   void missing(nlohmann::ordered_json& result, const std::string& what, const Error& error, bool is_found = false) {
     line(what, (is_found ? "not usable: " : "not found: ") + error.message);
     if (!error.hint.empty() && error.hint.find("fxopt doctor") == std::string::npos) remedy(error.hint);
@@ -135,8 +135,12 @@ class Doctor {
 
 CommandBody declare_doctor(Options options) {
   const std::shared_ptr<DoctorFlags> flags = std::make_shared<DoctorFlags>();
-  options.add("--plugin", flags->plugin, "plugin to check (default: the one that `fxopt run` finds)").type("FILE");
-  options.add("--device", flags->device, "exit with 9 if `fxopt run --device DEVICE` cannot run").type("DEVICE");
+  options
+      .add("--plugin", flags->plugin,
+           "plugin file with GPU kernels to check (default: the plugin that `fxopt run` finds)")
+      .type("FILE");
+  options.add("--device", flags->device, "exit with 9 if `fxopt run` cannot use this device: cpu, cuda or cuda:N")
+      .type("DEVICE");
   return [flags](Console& console) {
     if (!console.is_ok(flags->device.empty() ? ok_status() : check_device_name(flags->device))) return;
     Doctor(console).run(*flags);

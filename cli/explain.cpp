@@ -47,18 +47,18 @@ Result<Found> find_node(const Module& module, const ExplainFlags& flags) {
   return unknown_node(name, names, shown_input(flags.input));
 }
 
-// A copy made by remat.
+// A node that `remat` copied into backward.
 struct Copy {
   std::string name;
   Cost work;
 };
 
-// The step after remat.
+// The result of running the pass `remat` on the step.
 struct Trial {
   std::vector<DevicePeaks> peaks;
   std::vector<Copy> copies;  // in schedule order
 
-  // The copies whose names `other` does not have.
+  // Returns the copies whose names `other` lacks.
   std::vector<Copy> beside(const Trial& other) const {
     std::set<std::string_view> known;
     for (const Copy& copy : other.copies) known.insert(copy.name);
@@ -70,7 +70,8 @@ struct Trial {
   }
 };
 
-// The forward nodes that produce the storages of the node. Tagging a view would change nothing.
+// Returns the forward nodes that produce the storages of `node`. These nodes are tagged instead of
+// `node`, because tagging a view would change nothing.
 std::vector<NodeId> makers(const Footprint& footprint, NodeId node) {
   std::vector<NodeId> nodes;
   for (const BufferId id : footprint.storages.buffers(node)) {
@@ -110,8 +111,8 @@ class Explain {
   }
 
  private:
-  // `tried`: the nodes whose tags decide, if backward uses the value. `as_it_is`: set if no node
-  // has a tag. remat then has nothing to carry out, so the measured step is also the step after it.
+  // If backward uses the value, sets `tried` to the nodes whose tags decide whether it is saved. If
+  // no node has a tag, sets `as_it_is` to the measured step, because remat would not change it.
   Explanation explain(const Found& found, const MemoryView& view, std::vector<NodeId>& tried,
                       std::optional<Trial>& as_it_is) const {
     const Footprint footprint = measure_logged(console_, flags_.input, *found.graph, view.measure);
@@ -127,7 +128,7 @@ class Explain {
                        [&graph](NodeId node) { return graph[node].tag != Tag::kNone; });
   }
 
-  // The last trial consumes the module itself, so a large one is in memory at most twice.
+  // Changes `module` instead of a copy, so at most two copies of a large module are in memory.
   void try_it(Module& module, const Found& found, const MemoryView& view, const std::vector<NodeId>& nodes,
               const Result<Trial>& before, Explanation& explanation) const {
     WhatIf what_if;
@@ -144,7 +145,8 @@ class Explain {
     explanation.what_if = std::move(what_if);
   }
 
-  // Changes the module, which holds `found`'s graph or a copy of it. Errors: those of remat().
+  // Runs remat on the module, which contains the graph of `found` or a copy of this graph. Fails
+  // with the errors of remat().
   Result<Trial> run_trial(Module& module, const Found& found, const MemoryView& view) const {
     Graph& graph = module.graph(module.find_graph(found.graph->name()));
     PassContext context(module);
@@ -193,7 +195,8 @@ CommandBody declare_explain(Options options) {
   const std::shared_ptr<ExplainFlags> flags = std::make_shared<ExplainFlags>();
   options.add("IN", flags->input, "a graph file; '-' is standard input").type("IN").required();
   options.add("NODE", flags->node, "a node's name, with or without '%'").type("NAME").required();
-  options.add("--graph", flags->graph, "search only this graph (default: the first that has the node)").type("NAME");
+  options.add("--graph", flags->graph, "search only this graph (default: the first graph that has the node)")
+      .type("NAME");
   declare_memory_flags(options, flags->memory);
   return [flags](Console& console) { run_explain(console, *flags); };
 }

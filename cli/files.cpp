@@ -28,7 +28,7 @@
 namespace fxopt {
 namespace {
 
-// Prints broken invariants. True if none exist.
+// Prints broken invariants. Returns true if there are none.
 bool is_whole(Console& console, std::vector<Error> broken, const std::string& path) {
   for (Error& error : broken) {
     error.where.file = shown_input(path);
@@ -37,12 +37,13 @@ bool is_whole(Console& console, std::vector<Error> broken, const std::string& pa
   return broken.empty();
 }
 
-// With '/' between parts, without "." and "..". Standard input stays "-".
+// Returns the absolute path, with '/' between parts and without "." and "..". Standard input stays
+// "-".
 std::string absolute_path(const std::string& path) {
   return path == "-" ? path : std::filesystem::absolute(path).lexically_normal().generic_string();
 }
 
-// The last `count` parts of a path, or the whole path if it has fewer.
+// Returns the last `count` parts of a path, or the whole path if it has fewer parts.
 std::string last_parts(const std::string& path, size_t count) {
   size_t at = path.size();
   for (; count > 0 && at != std::string::npos; --count) at = at == 0 ? std::string::npos : path.rfind('/', at - 1);
@@ -52,7 +53,7 @@ std::string last_parts(const std::string& path, size_t count) {
 constexpr const char* kPleaseReport =
     "this is a mistake in fxopt; please report it with this file and the command line, which reproduce it";
 
-// The error for an input whose process ended by `signal`.
+// Returns the error for an input whose process was ended by `signal`.
 Error crash_error(int signal) {
   const std::string text = "signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
   if (signal == SIGKILL) {
@@ -64,7 +65,7 @@ Error crash_error(int signal) {
   return {ErrorCode::kInternal, "fxopt crashed on this input: " + text, kPleaseReport, {}};
 }
 
-// The error for an internal error or exhausted memory that `work` throws.
+// Calls `work`. Returns an error if `work` throws an internal error or runs out of memory.
 std::optional<Error> failure_of(const std::function<void()>& work) {
   try {
     work();
@@ -175,7 +176,7 @@ std::vector<std::string> distinct_names(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) whole.push_back(absolute_path(path));
   std::vector<bool> is_done(paths.size(), false);
   for (size_t left = paths.size(), parts = 1; left > 0; ++parts) {
-    std::map<std::string, std::set<std::string>> files;  // by their last parts
+    std::map<std::string, std::set<std::string>> files;  // paths by their last parts
     for (size_t i = 0; i < paths.size(); ++i) {
       files[last_parts(whole[i], parts)].insert(whole[i]);
     }

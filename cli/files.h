@@ -23,7 +23,7 @@ class Console;
 // Returns the name that messages use for a path: "standard input" for "-".
 std::string shown_input(const std::string& path);
 
-// Returns a place for errors and warnings: a file, and a graph and node if they are known.
+// Returns the place to which an error or warning refers: a file, and optionally a graph and a node.
 Where where_in(std::string file, std::string_view graph = {}, std::string_view node = {});
 
 // Fails with kUsage if standard input is named more than once.
@@ -34,13 +34,13 @@ std::unique_ptr<Module> load_input(Console& console, const std::string& path);
 // Like load_input(console, path), but also stores the decompressed bytes of the file in `bytes`.
 std::unique_ptr<Module> load_input(Console& console, const std::string& path, std::string& bytes);
 
-// Calls `work` with the position of each input. Adds one object for each input to "files" of the
-// result. The object holds the file's name, whether the input had no error, and the fields that
-// `work` sets.
+// Calls `work` with the position of each input. Adds one object for each input to the list "files"
+// of Console::result(). The object holds the file's name, whether the input succeeded, and the
+// fields that `work` sets.
 //
 // A crash, an internal error or exhausted memory becomes an error of that input. The other inputs
-// are still processed. For this purpose, a CrashGuard guards each input if there are several inputs
-// or an envelope. After a crash, the changes that `work` made for the input are lost.
+// are still processed. If there are several inputs, or if --json is given, a CrashGuard guards each
+// input. After a crash, the changes that `work` made for the input are lost.
 //
 // `ended` is called after each input, even after a crash. The first argument is the position of the
 // input. The second argument is the index of the input's first error in console.errors().
@@ -57,10 +57,10 @@ void print_file_title(std::ostream& out, const std::vector<std::string>& inputs,
 // also rejected with exit code 3.
 bool is_valid_input(Console& console, const Module& module, const std::string& path);
 
-// Calls prepare() and reports the stages of prepare().
+// Calls prepare() and reports its stages.
 Prepared prepare_logged(Console& console, Module& module, const std::string& path);
 
-// Prepares a module that was just read: see prepare(). If the input is invalid, prints the errors
+// Calls prepare_logged() on a module that was just read. If the input is invalid, prints the errors
 // and returns nothing.
 std::optional<ControlDepsResult> prepare_input(Console& console, Module& module, const std::string& path);
 
@@ -68,15 +68,17 @@ std::optional<ControlDepsResult> prepare_input(Console& console, Module& module,
 std::unique_ptr<Module> import_input(Console& console, const std::string& path);
 
 // Returns a name for each path. A name has the fewest trailing parts of the path that distinguish
-// the path from the other paths. The parts are separated by '/'. Example: the name is "step.pb". If
-// two folders have a step.pb, the names are "A/step.pb" and "B/step.pb". Equal files have equal
-// names. O(parts * log).
+// the path from the other paths. The parts are separated by '/'. Most names have one part, such as
+// "step.pb". If two folders have a step.pb, the names are "A/step.pb" and "B/step.pb". If two paths
+// have the same absolute form, they get the same name. O(n * p * log n) for n paths, if the longest
+// name has p parts.
 std::vector<std::string> distinct_names(const std::vector<std::string>& paths);
 
 // True if the absolute form of `path` ends with the parts of `name`. O(length).
 bool ends_with_path(const std::string& path, const std::string& name);
 
-// Returns a name without its sigil. The name may have the sigil of the text form: "%mm" or "@main".
+// Returns a name without its sigil, if it has one. In the text form, names have sigils: "%mm",
+// "@main".
 std::string bare_name(const std::string& name, char sigil);
 
 // Returns the error for a node that is not in a file, with a near match among the file's `names`.

@@ -14,16 +14,18 @@ namespace fxopt {
 
 class Console;
 
-// Checks the limits of one call, graph by graph, and reports to a console. `mem` checks its inputs,
-// and `opt` checks its results. The object refers to all arguments of its constructor.
+// Checks the memory limits of one command line, graph by graph, and reports to a console. `mem`
+// checks its inputs, and `opt` checks its results. The object refers to all arguments of its
+// constructor.
 class GateCheck {
  public:
   GateCheck(Console& console, const MemoryPlan& plan, const MemoryGates& gates)
       : console_(console), plan_(plan), gates_(gates) {}
 
   // Finds, reports and returns the limits that one graph of an input breaks. Limits are checked
-  // only for the symbol values at which the peaks were measured. If --symbol gives a range within
-  // which the ideal peak varies, prints a warning. `path` is the name of the file in reports, and
+  // only for the symbol values at which the peaks were measured. --symbol may give a range of
+  // values. If the largest ideal peak (live bytes without allocator overhead) in this range differs
+  // from the measured ideal peak, prints a warning. `path` is the name of the file in reports, and
   // `shown` is the name of the file in messages.
   std::vector<Error> check(const std::string& path, const std::string& shown, const GraphMemory& memory,
                            const MemoryView& view);
@@ -35,8 +37,8 @@ class GateCheck {
   // Adds the graphs of a file to the new baseline. `graphs` must list every storage.
   void add(const std::string& path, nlohmann::ordered_json graphs);
 
-  // Writes the baseline for --update-baseline. If any input has an error, the old baseline stays
-  // unchanged. A new baseline without that input would accept any peak.
+  // Writes the baseline for --update-baseline. If any error was reported, leaves the old baseline
+  // unchanged.
   void write_baseline();
 
  private:
@@ -46,7 +48,8 @@ class GateCheck {
   const MemoryPlan& plan_;
   const MemoryGates& gates_;
   nlohmann::ordered_json baseline_ = nlohmann::ordered_json::array();
-  std::string named_;  // the file of the last warning `baseline-other-name`
+  // The input file for which the warning `baseline-other-name` was last printed.
+  std::string named_;
 };
 
 }  // namespace fxopt

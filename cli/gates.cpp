@@ -27,7 +27,7 @@ constexpr int kDocumentVersion = 1;
 constexpr uint64_t kMaxBaselineBytes = uint64_t{1} << 30;
 constexpr size_t kMaxNamed = 5;
 constexpr size_t kMaxListed = 20;
-constexpr size_t kMaxDigits = 12;  // in a limit, so that products with bytes fit into 127 bits
+constexpr size_t kMaxDigits = 12;  // digits of a limit: its product with bytes fits into 127 bits
 
 std::string device_name(const DeviceMemory& device) { return device.device.empty() ? "no device" : device.device; }
 
@@ -53,18 +53,17 @@ Error unknown_sizes(const std::string& path, const GraphMemory& memory) {
           "set the values of the symbols with --symbol NAME=VALUE", where_of(path, memory, node)};
 }
 
-// The remedy for a peak that is too high, from the policies that were tried.
-// `otherwise`: the result if no policy helps.
+// Returns the remedy for a peak that is too high. If no tried policy helps, returns `otherwise`.
 std::string advice_hint(const GraphMemory& memory, const DeviceMemory& device, std::string_view otherwise) {
   if (device.advice.has_value()) return advice_text(*device.advice);
   if (memory.has_advice) return std::string(otherwise);
   if (memory.step.empty())
-    return "recompute policies were not tried here; `fxopt mem` with the same limits on the input tries them";
+    return "recompute policies are not tried here; to try them, run `fxopt mem` on the input with the same limits";
   return "recompute policies are not tried on a step; try the passes 'sac{policy=per-op},partition' on the joint "
          "graph, or 'join,sac{policy=per-op},partition' on this file";
 }
 
-// The reason why a peak grew: the storages that grew most, then the new place of the peak.
+// Returns the reason why a peak grew: the storages that grew most, then the new node of the peak.
 std::string grown_text(const DeviceMemory& before, const PeakRow& peak_before, const DeviceMemory& after,
                        const PeakRow& peak_after) {
   const LiveSetChange live = compare_live_sets(before, peak_before, after, peak_after);
@@ -86,24 +85,32 @@ std::string grown_text(const DeviceMemory& before, const PeakRow& peak_before, c
 void declare_gate_flags(Options options, GateFlags& flags) {
   options
       .add("--budget", flags.budget,
-           "exit with 5 if a peak is above its limit: 70GiB limits the ideal peak (with --device, the requested peak "
-           "of a GPU); reserved=70GiB,allocated=64GiB limits the named peaks")
+           "exit with 5 if a peak is above its limit, as in reserved=70GiB,allocated=64GiB (see `fxopt help memory` "
+           "for the names). A limit without a name, as in 70GiB, applies to the peak of live bytes. With --device, "
+           "such a limit applies to the peak of the bytes that are requested from the GPU allocator")
       .type("LIMITS");
-  options.add("--baseline", flags.baseline, "a saved report to compare with, or to write with --update-baseline")
+  options
+      .add("--baseline", flags.baseline,
+           "file with the peaks that an earlier call of fxopt measured. --max-growth and --max-ratio compare with this "
+           "file, and --update-baseline writes it")
       .type("FILE");
   options
       .add("--max-growth", flags.max_growth,
-           "exit with 5 if a peak has grown by more than this since the baseline: 1% for the peak that --budget limits "
-           "by default, or reserved=1% for a named peak")
+           "exit with 5 if a peak exceeds the peak in the file of --baseline by more than a limit, as in reserved=1%. "
+           "A limit without a name, as in 1%, applies to the peak of live bytes. With --device, such a limit applies "
+           "to the peak of the bytes that are requested from the GPU allocator")
       .type("LIMITS");
   options
-      .add(
-          "--max-ratio", flags.max_ratio,
-          "exit with 5 if the ratio of a peak to its value in the baseline is above a limit: active=1.10,reserved=1.10")
+      .add("--max-ratio", flags.max_ratio,
+           "exit with 5 if a peak, divided by the peak in the file of --baseline, is above a limit, as in "
+           "active=1.10,reserved=1.10")
       .type("LIMITS");
-  options.flag("--must-fit", flags.must_fit, "exit with 5 if the memory of --device or --device-memory runs out");
+  options.flag("--must-fit", flags.must_fit,
+               "exit with 5 if the graph needs more memory than the device has. --device or --device-memory sets the "
+               "memory size of the device");
   options.flag("--update-baseline", flags.update_baseline,
-               "write the baseline instead of comparing with it; the baseline keeps its entries for other files");
+               "write the measured peaks to the file of --baseline instead of comparing with this file. Entries for "
+               "graph files that are not measured now are kept");
 }
 
 bool MemoryGates::read_decimal(const std::string& text, Limit& limit) {
@@ -132,8 +139,9 @@ Result<std::vector<MemoryGates::Limit>> MemoryGates::parse_limits(const std::str
     if (equals != std::string_view::npos) {
       limit.metric = find_metric(part.substr(0, equals));
       if (!limit.metric.has_value()) {
-        return bad_value_error(option + " limits '" + std::string(part.substr(0, equals)) + "', which is not a peak",
-                               "the peaks are ideal, requested, allocated, active, reserved, arena");
+        return bad_value_error(
+            option + " limits '" + std::string(part.substr(0, equals)) + "', which is not the name of a peak",
+            "the peaks are ideal, requested, allocated, active, reserved, arena");
       }
     } else if (limit.is_ratio) {
       return bad_value_error("--max-ratio needs the name of a peak, which is missing in '" + std::string(part) + "'",
@@ -152,7 +160,7 @@ Result<std::vector<MemoryGates::Limit>> MemoryGates::parse_limits(const std::str
       const bool is_percent = limit.text.ends_with('%');
       std::string number = is_percent ? limit.text.substr(0, limit.text.size() - 1) : limit.text;
       while (number.ends_with(' ')) number.pop_back();
-      // Growth without a percent sign is a share below 1: 0.01 is 1%.
+      // Growth without a percent sign is a fraction below 1: 0.01 means 1%.
       const bool is_share = !limit.is_ratio && !is_percent;
       const bool is_ratio_in_percent = limit.is_ratio && is_percent;
       if (is_ratio_in_percent || !read_decimal(number, limit) || (is_share && limit.numerator >= limit.denominator)) {
@@ -200,7 +208,7 @@ Result<MemoryGates> MemoryGates::make(const GateFlags& flags, const MemoryPlan& 
   std::set<std::string> names;
   for (const std::string& name : distinct_names(flags.inputs)) {
     if (names.insert(name).second) continue;
-    return usage_error("the input '" + name + "' is given twice, but a baseline holds each file once",
+    return usage_error("the input '" + name + "' is given twice, but a baseline has only one entry for each file",
                        "give each input once");
   }
   if (flags.update_baseline) return gates;
@@ -332,7 +340,7 @@ Error MemoryGates::runs_out(ErrorCode code, const std::string& path, const Graph
   const AllocatorRow& other = device.allocator[expandable_ ? 0 : 1];
   std::string message = device_name(device) + " " + verdict_text(device);
   if (metric != MemoryMetric::kReserved) {
-    message += "; so there is no " + std::string(metric_name(metric)) + " peak to compare";
+    message += ", so there is no " + std::string(metric_name(metric)) + " peak to compare";
   }
   return {code, std::move(message),
           other.out_of_memory.empty()
@@ -359,7 +367,7 @@ std::vector<Error> MemoryGates::check_fit(const std::string& path, const GraphMe
   return errors;
 }
 
-// Exact: a rounded factor of 0.16 is not 16 % of a number.
+// Computes in integers, because 0.16 as a floating-point number is not exactly 16 %.
 bool MemoryGates::is_beyond(int64_t before, int64_t after, const Limit& limit) {
   const WideSum most = limit.is_ratio ? limit.numerator : WideSum{100} * limit.denominator + limit.numerator;
   return WideSum{after} * limit.denominator * (limit.is_ratio ? 1 : 100) > WideSum{before} * most;
@@ -429,7 +437,7 @@ std::vector<Error> MemoryGates::check_growth(const std::string& path, const Grap
     errors.push_back(
         {ErrorCode::kGrowthExceeded,
          "the " + std::string(metric_name(metric)) + " peak on " + device_name(device) + " went from " +
-             growth_text(base->bytes, peak->bytes) + ", beyond the limit of " + (limit.is_ratio ? "a ratio of " : "") +
+             growth_text(base->bytes, peak->bytes) + ", above the limit of " + (limit.is_ratio ? "a ratio of " : "") +
              limit.text + "; " + grown_text(*earlier, *base, device, *peak),
          "if the growth is intended, update the baseline with --update-baseline", where_of(path, memory, peak->node)});
   }

@@ -18,35 +18,34 @@ class Options;
 
 class MemoryPlan;
 
-// The limits as given on the command line.
+// The options of the command line that limit peaks or name the baseline. The baseline is an earlier
+// memory report.
 struct GateFlags {
   std::string budget;      // "70GiB", "reserved=70GiB,allocated=60GiB"
-  std::string baseline;    // a file
+  std::string baseline;    // path of the baseline
   std::string max_growth;  // "1%", "reserved=1%"
   std::string max_ratio;   // "active=1.10,reserved=1.10"
   bool update_baseline = false;
   bool must_fit = false;
-  std::vector<std::string> inputs;  // the files of the call
-  // True if a report shows the baseline. In this case, --baseline has an effect even without a
-  // limit.
+  std::vector<std::string> inputs;  // the files to measure
+  // True if a report shows the baseline. --baseline then has an effect even without a limit.
   bool is_shown = false;
 };
 
 // Declares the options. `flags` must outlive the parsing.
 void declare_gate_flags(Options options, GateFlags& flags);
 
-// A peak whose growth is limited. Holds the peak in the baseline and the present peak.
+// A peak whose growth is limited, in the baseline (`before`) and now (`after`).
 struct PeakGrowth {
   std::string device;
   MemoryMetric metric{};
-  std::string gate, limit;  // "max_growth", "1%"
+  std::string gate, limit;  // the option and its limit: "max_growth", "1%"
   PeakRow before, after;
-  bool holds = true;
-  LiveSetChange live;  // refers to the storages of both sides
+  bool holds = true;   // false if the growth exceeds the limit
+  LiveSetChange live;  // refers to the storages of both reports
 };
 
-// Limits on peaks. A limit without a metric applies to the peak that the report describes: see
-// DeviceMemory::model.
+// Limits on peaks. A limit that names no metric applies to the peak that DeviceMemory::model names.
 class MemoryGates {
  public:
   // Parses the flags and reads the baseline. Errors:
@@ -66,7 +65,7 @@ class MemoryGates {
   // Checks one graph of an input and returns an error for each limit that is broken or cannot be
   // checked:
   // - kBudgetExceeded
-  // - kGrowthExceeded, with the storages that grew and the new place of the peak
+  // - kGrowthExceeded, with the storages that grew and the node of the new peak
   // - kUnknownSize if a relevant size is unknown
   // - kBadBaseline if the baseline lacks the graph
   // - kBadOptionValue for a metric that no device of the graph has
@@ -79,38 +78,40 @@ class MemoryGates {
   // Returns the budgets that a device exceeds.
   std::vector<std::pair<MemoryMetric, int64_t>> broken_budgets(const DeviceMemory& device) const;
 
-  // Returns the graph in the baseline, or null if the baseline lacks the graph. The trailing parts
-  // of `path` determine the file: see find_file(). If the baseline has one file and the call has
-  // one file, file names are ignored.
+  // Returns the graph in the baseline, or null if the baseline lacks the graph. The baseline lists
+  // several measured files. The file whose name is the end of `path` is used: see find_file(). If
+  // the baseline and the command line each have one file, file names are ignored.
   const GraphMemory* baseline_of(const std::string& path, const std::string& graph) const;
   // Returns the name of the only file in the baseline if the file is compared with an input of a
   // different name. Otherwise returns an empty text.
   std::string other_name(const std::string& path) const;
 
-  // Returns the document that --update-baseline writes: the report of the call's files. `files` has
-  // the form of "files" in the envelope, and lists every storage. Entries of the baseline for other
-  // files are kept. If these entries cannot be kept, `replaced` is set to the reason. Fails with
-  // kBadBaseline if the baseline's content is not a memory report. Also fails with the errors of
-  // read_file().
+  // Returns the document that --update-baseline writes: the report of the measured files. `files`
+  // has the form of the list "files" that --json prints, and lists every storage. Entries of the
+  // baseline for files that were not measured are kept. If these entries cannot be kept, `replaced`
+  // is set to the reason. Fails with the errors of read_file(), and with kBadBaseline if the
+  // baseline is not a memory report.
   Result<nlohmann::ordered_json> document(const MemoryPlan& plan, const nlohmann::ordered_json& files,
                                           std::string& replaced) const;
 
-  // Returns the limits for the envelope.
+  // Returns the limits for the JSON object of --json.
   nlohmann::ordered_json json() const;
-  // Returns the limits as given, such as "--budget 70GiB --max-growth 1%". The text is empty if
-  // there are no limits.
+  // Returns the limits as the user wrote them, such as "--budget 70GiB --max-growth 1%". The text
+  // is empty if there are no limits.
   std::string text() const;
 
  private:
   struct Limit {
     std::optional<MemoryMetric> metric;
-    std::string text;                        // as given, without the metric
-    int64_t bytes = 0;                       // for a budget
-    int64_t numerator = 0, denominator = 1;  // for a growth in per cent, or for a ratio
+    // The limit as the user wrote it, without the name of the metric: "70GiB" of "reserved=70GiB".
+    std::string text;
+    int64_t bytes = 0;  // the limit of --budget
+    // The limit of --max-growth in per cent, or the limit of --max-ratio, as a fraction.
+    int64_t numerator = 0, denominator = 1;
     bool is_ratio = false;
   };
   struct BaselineFile {
-    // The name that distinct_names() gave the file in the call that wrote the baseline.
+    // The name from distinct_names() when the baseline was written.
     std::string name;
     std::vector<GraphMemory> graphs;
   };
@@ -122,14 +123,15 @@ class MemoryGates {
   // Reads the baseline as a memory report of any version. Fails with the errors of read_file(), or
   // with not_a_report(hint).
   Result<nlohmann::ordered_json> read_report(std::string hint) const;
-  // Fails if the report cannot be compared because the report was made with other options or has
-  // another version.
+  // Fails if the format version of `report` is not the version that this program reads. Also fails
+  // if `report` was made with options that differ from the options of `plan`.
   Status check_comparable(const nlohmann::ordered_json& report, const MemoryPlan& plan) const;
   Status read_baseline(const MemoryPlan& plan);
   bool has_one_file() const { return baseline_.size() == 1 && flags_.inputs.size() <= 1; }
   std::optional<size_t> find_file(const std::string& path) const;
-  // Returns the index of the longest name with which an input's path ends. Returns nothing if the
-  // path ends with none of `names`, or if several inputs share the same longest name.
+  // Returns the index in `names` of the longest name with which `path` ends. Returns nothing if
+  // `path` ends with none of `names`. Also returns nothing if another input of the command line has
+  // the same longest name, because the name is then ambiguous.
   std::optional<size_t> find_file(const std::vector<std::string>& names, const std::string& path) const;
   std::vector<Error> check_budget(const std::string& path, const GraphMemory& memory, const Limit& limit) const;
   std::vector<Error> check_fit(const std::string& path, const GraphMemory& memory) const;

@@ -46,7 +46,7 @@ std::string all_codes() {
   return out.str();
 }
 
-// Nothing if `name` is not a topic.
+// Returns nothing if `name` is not a topic.
 std::optional<std::string> topic_text(const std::string& name) {
   if (name == "codes") return all_codes();
   for (const Command& command : commands()) {
@@ -72,7 +72,7 @@ Error unknown_topic(const std::string& name) {
   for (const PassInfo& pass : pass_registry()) names.push_back(pass.name);
   for (const WarningText& warning : warning_table()) names.push_back(warning.code);
   const std::string hint = "`fxopt help` lists the topics, `fxopt help codes` the error codes";
-  // Another number of four digits is a code that does not exist, not a slip.
+  // "FX" with four other digits is an unknown code, not a slip, so similar codes are not suggested.
   const bool is_code = name.size() == 6 && name.starts_with("FX") && is_count(name.substr(2));
   if (!is_code) names.insert(names.end(), codes.begin(), codes.end());
   return {ErrorCode::kUnknownTopic,

@@ -15,9 +15,9 @@
 
 namespace {
 
-// Keeps freed memory for reuse: tables of equal sizes are allocated again and again (a proof runs
-// after every pass). Returning their pages to the system would save up to a tenth of the memory of
-// a large graph, and cost a tenth of its time.
+// Keeps freed memory for reuse. A proof runs after every pass, so tables of equal sizes are
+// allocated many times. Returning their pages to the system would save up to a tenth of the memory
+// for a large graph, but would cost a tenth of the time.
 void keep_freed_memory() {
 #if defined(__GLIBC__)
   constexpr int kNever = 1 << 30;
@@ -28,14 +28,14 @@ void keep_freed_memory() {
 #endif
 }
 
-// Columns of the terminal that shows a stream; 0 for a file or a pipe.
+// Returns the columns of the terminal that shows a stream, or 0 for a file or a pipe.
 size_t terminal_columns(int stream) {
   winsize size{};
   if (::isatty(stream) != 1 || ::ioctl(stream, TIOCGWINSZ, &size) != 0) return 0;
   return size.ws_col;
 }
 
-// Columns of a brief line on standard output.
+// Returns the columns of a brief line on standard output.
 size_t brief_columns() {
   constexpr size_t kLeast = 80, kMost = 160;
   const size_t columns = terminal_columns(STDOUT_FILENO);
@@ -55,8 +55,8 @@ int main(int argc, char** argv) {
         fxopt::wants_colours(::isatty(STDERR_FILENO) == 1, std::getenv("NO_COLOR"), std::getenv("TERM"));
     return fxopt::run_cli(args, {std::cout, std::cerr, colours, true, brief_columns()});
   } catch (const std::exception& error) {
-    // run_cli() handles every error of a command; this handles errors outside of it, such as
-    // printing.
+    // run_cli() handles every error of a command. Only errors outside of commands, such as errors
+    // of printing, get here.
     std::cerr << "fxopt: " << error.what() << '\n';
     return 1;
   }

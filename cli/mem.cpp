@@ -1,4 +1,4 @@
-// fxopt mem: reports peaks and the storages live there, and checks limits on peaks.
+// fxopt mem: reports peaks and the storages that are live at peaks, and checks limits on peaks.
 
 #include <memory>
 #include <optional>
@@ -38,13 +38,13 @@ struct MemFlags {
   std::string snapshot;
 };
 
-// An error of the envelope as one line: "FX1001 cannot open the file".
+// Returns an error of the envelope as one line: "FX1001 cannot open the file".
 std::string reason_text(const nlohmann::ordered_json& error) {
   return error.value("code", "") + " " + error.value("message", "");
 }
 
-// The names of the measured files in reports and baselines. A step has one: its first file,
-// followed by the names of the others: "runs/forward.pb+backward.pb".
+// Returns the names of the measured files in reports and baselines. A step of several files has one
+// name, such as "runs/forward.pb+backward.pb".
 std::vector<std::string> named_inputs(const MemFlags& flags) {
   if (!flags.step) return flags.inputs;
   std::string name = flags.inputs.front();
@@ -54,12 +54,12 @@ std::vector<std::string> named_inputs(const MemFlags& flags) {
   return {name};
 }
 
-// The name of one input, or of the step, in a report.
+// Returns the name of one input, or of the step, for messages.
 std::string shown(const MemFlags& flags, const std::string& input) {
   return flags.step ? shown_inputs(flags.inputs) : shown_input(input);
 }
 
-// One call: several inputs, one set of options, one baseline.
+// Measures all inputs of one command line.
 class Mem {
  public:
   Mem(Console& console, const MemFlags& flags, const MemoryPlan& plan, const MemoryGates& gates)
@@ -86,7 +86,7 @@ class Mem {
     return {{"memory_report", 1}, {"options", plan_.json()}, {"gates", gates_.json()}};
   }
 
-  // Adds an input without a report to the report forms.
+  // Adds an input that could not be measured to the Markdown and HTML reports.
   void note_failure(const std::string& path, size_t first_error) {
     std::vector<std::string> reasons;
     for (size_t i = first_error; i < console_.num_errors(); ++i) reasons.push_back(reason_text(console_.errors()[i]));
@@ -107,12 +107,12 @@ class Mem {
     if (!graphs.ok()) return console_.error(graphs.error());
     if (const size_t runs = graphs->size() > 1 ? linked_runs(*module) : 0; runs > 0) {
       console_.notes() << printable_line(shown_input(path)) << ": " << runs
-                       << " runs of its graphs form one step; --step measures these runs together\n";
+                       << " runs of the graphs form one training step; add --step to measure the whole step\n";
     }
     measure_graphs(path, *module, *graphs, {}, file);
   }
 
-  // `runs`: those of the step that the graph was composed from.
+  // If a graph was composed from a step, `runs` are the runs of this step.
   void measure_graphs(const std::string& path, Module& module, const std::vector<const Graph*>& graphs,
                       const std::vector<StepRunRow>& runs, nlohmann::ordered_json& file) {
     Result<MemoryView> view = plan_.view(module, path);
@@ -141,7 +141,7 @@ class Mem {
     if (gates_.updates()) check_.add(path, std::move(all));
   }
 
-  // Adds advice if the graph does not fit or breaks a budget.
+  // Adds advice for each device whose memory is too small or whose budget is exceeded.
   void add_advice(const std::string& path, const Footprint& footprint, const MemoryView& view,
                   GraphMemory& memory) const {
     memory.has_advice = true;
@@ -216,7 +216,8 @@ Status check_products(Console& console, const MemFlags& flags) {
   return check_extra_products(console, inputs, *products);
 }
 
-// Creates the gates and measures. Errors: those of MemoryPlan::make() and MemoryGates::make().
+// Parses the options and measures the inputs. Fails with the errors of MemoryPlan::make() and
+// MemoryGates::make().
 Status measure_all(Console& console, const MemFlags& flags) {
   const Result<MemoryPlan> plan = MemoryPlan::make(flags.memory);
   if (!plan.ok()) return plan.error();
@@ -248,13 +249,15 @@ CommandBody declare_mem(Options options) {
   const std::shared_ptr<MemFlags> flags = std::make_shared<MemFlags>();
   options.add("IN", flags->inputs, "graph files; '-' is standard input").type("IN").required();
   const Option graph =
-      options.add("--graph", flags->graph, "measure only this graph (default: every graph except subgraphs)")
+      options.add("--graph", flags->graph, "measure only this graph (default: all graphs that no other graph calls)")
           .type("NAME");
   options.flag("--step", flags->step, kStepHelp).excludes(graph);
   declare_memory_flags(options, flags->memory);
   declare_gate_flags(options, flags->gates);
   declare_form_flags(options, flags->forms);
-  options.add("--snapshot", flags->snapshot, "write the step as a PyTorch memory snapshot, for memory_viz")
+  options
+      .add("--snapshot", flags->snapshot,
+           "write the simulated allocations as a PyTorch memory snapshot, for PyTorch's viewer memory_viz")
       .type("FILE");
   return [flags](Console& console) { run_mem(console, *flags); };
 }

@@ -9,11 +9,17 @@
 namespace fxopt {
 
 void declare_form_flags(Options options, FormFlags& flags) {
-  options.add("--markdown", flags.markdown, "write the report as Markdown; with --baseline, it includes the growth")
+  options
+      .add("--markdown", flags.markdown,
+           "write the report as Markdown. With --baseline, the report includes the growth since the baseline")
       .type("FILE");
-  options.add("--html", flags.html, "write the report as an HTML page with a timeline; several graphs can be overlaid")
+  options
+      .add("--html", flags.html,
+           "write the report as an HTML page with a timeline. The timelines of several graphs can be overlaid")
       .type("FILE");
-  options.add("--trace", flags.trace, "write a trace for ui.perfetto.dev: memory counters over the nodes").type("FILE");
+  options
+      .add("--trace", flags.trace, "write a trace for ui.perfetto.dev, with counters that show the memory at each node")
+      .type("FILE");
 }
 
 Result<std::vector<ExtraProduct>> FormFlags::products() const {
@@ -21,7 +27,7 @@ Result<std::vector<ExtraProduct>> FormFlags::products() const {
   for (const auto& [flag, path] : {std::pair("--markdown", &markdown), {"--html", &html}, {"--trace", &trace}}) {
     if (path->empty()) continue;
     if (*path == "-") {
-      return usage_error(std::string(flag) + " cannot go to standard output, where the text report goes",
+      return usage_error(std::string(flag) + " cannot go to standard output, because the text report goes there",
                          "name a file: " + std::string(flag) + " FILE");
     }
     given.push_back({flag, *path});

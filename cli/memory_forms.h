@@ -28,19 +28,19 @@ struct FormFlags {
 // Declares the options. `flags` must outlive the parsing.
 void declare_form_flags(Options options, FormFlags& flags);
 
-// Collects the reports of one call for the files of FormFlags.
+// Collects the reports of all inputs for the files of FormFlags.
 class MemoryForms {
  public:
-  // `head` holds the fields of the envelope that describe the call as a whole.
+  // `head` holds the fields of the --json object that apply to every report, such as the options.
   MemoryForms(const FormFlags& flags, size_t top, nlohmann::ordered_json head);
 
-  // True if MeasureOptions::timelines is needed.
+  // True if a wanted file needs MeasureOptions::timelines.
   bool needs_timelines() const { return html_.has_value() || trace_.has_value(); }
 
   // The result of checking limits on a graph.
   struct Verdict {
     const GraphMemory* baseline = nullptr;
-    std::string limits;  // as given; empty if there are no limits
+    std::string limits;  // as the user wrote them; empty if there are no limits
     std::vector<Error> broken;
   };
   // Adds the report of a graph. If `verdict` has a baseline, `memory` must list every storage that
@@ -51,8 +51,8 @@ class MemoryForms {
   // Markdown file lists failed inputs first.
   void add_failure(const std::string& file, const std::vector<std::string>& reasons);
 
-  // Writes the files, even after errors. Otherwise an old file could be mistaken for the report of
-  // this call. Reports errors to the console.
+  // Writes the files, even after errors, so that no old file is mistaken for a new report. Reports
+  // errors to the console.
   void write(Console& console) const;
 
  private:

@@ -17,7 +17,7 @@
 namespace fxopt {
 namespace {
 
-constexpr int64_t kMinPlainBytes = int64_t{1} << 20;  // smaller device memory needs a unit
+constexpr int64_t kMinPlainBytes = int64_t{1} << 20;  // smaller --device-memory needs a unit
 
 // Parses one of the words that an option takes.
 template <class Value>
@@ -49,7 +49,8 @@ Result<std::optional<SteadyState>> steady_state(const MemoryFlags& flags) {
   return std::optional<SteadyState>(SteadyState{*optimizer, *keep});
 }
 
-// Parses the size of a device's memory. An implausible number is taken for a wrong unit.
+// Parses the size of a device's memory. Refuses an implausible number, because its unit is probably
+// wrong or missing.
 Result<int64_t> device_memory_option(const std::string& text) {
   Result<int64_t> bytes = bytes_option("--device-memory", text);
   if (!bytes.ok()) return bytes;
@@ -68,53 +69,62 @@ Result<int64_t> device_memory_option(const std::string& text) {
 
 void declare_memory_flags(Options options, MemoryFlags& flags) {
   options.add("--top", flags.top, "list the N largest storages at the peak (default: 20)").type("N");
-  options.add("--module-depth", flags.module_depth, "group modules by the first N parts of their path (default: 3)")
+  options
+      .add("--module-depth", flags.module_depth,
+           "sum memory by module, using the first N parts of each module path (default: 3)")
       .type("N");
   declare_measure_flags(options, flags);
 }
 
 void declare_measure_flags(Options options, MemoryFlags& flags) {
-  options.add("--symbol", flags.symbols, "a symbol's value: a number, min, max, or a range such as 2..64; repeatable")
+  options
+      .add("--symbol", flags.symbols,
+           "value of a symbolic size (repeatable): a number, min, max, or a range such as 2..64")
       .type("NAME=VALUE")
       .one_each();
   options
       .add("--alloc-conf", flags.alloc_conf,
-           "settings of the caching allocator, in PYTORCH_ALLOC_CONF syntax; both kinds of segments are simulated")
+           "settings of the simulated caching allocator, in the syntax of PYTORCH_ALLOC_CONF. fxopt always simulates "
+           "the allocator twice: without and with expandable segments")
       .type("CONF");
   options
       .add("--device-memory", flags.device_memory,
-           "memory of the device; the report shows where the allocator runs out of it (default: no limit)")
+           "memory size of the device, such as 80GiB (default: the size in the profile of --device, or no limit). The "
+           "report shows where the allocator runs out of memory")
       .type("BYTES");
   options
       .add("--device", flags.device,
-           "profiles with the hidden memory of kernels, such as h100 or ./mine.device; see `fxopt help devices`")
+           "device to simulate, such as h100, or a profile file such as ./mine.device. A profile describes the memory "
+           "of the device and the workspaces of kernels; see `fxopt help devices`")
       .type("PROFILE");
   options
       .add("--measurement", flags.measurement,
-           "measured seconds of calls, for the cost of recomputing them; see `fxopt help measurements`")
+           "file with measured times of calls, which replace the estimated times in reports; see `fxopt help "
+           "measurements`")
       .type("FILE");
   options
       .add("--input-lifetime", flags.input_lifetime,
-           "caller (default): inputs are live throughout; boxed: an input is freed after its last use, unless it is a "
-           "parameter, a buffer, optimizer state or a constant")
+           "caller (default): only inputs that are marked as donated are freed after their last use. boxed: all inputs "
+           "except parameters, buffers, optimizer state and constants are freed after their last use")
       .type("WHO");
   options
-      .add("--comm-lifetime", flags.comm_lifetime,
-           "wait (default): the tensors of a collective stay allocated until its wait; record_stream: the owners "
-           "free the tensors earlier, but the blocks stay pending until the wait")
+      .add(
+          "--comm-lifetime", flags.comm_lifetime,
+          "wait (default): the tensors of a collective stay allocated until the wait of the collective. record_stream: "
+          "the tensors can be freed before the wait, but the allocator reuses their memory only after the wait")
       .type("HOW");
-  options.flag(
-      "--steady", flags.steady,
-      "measure a later step instead of the first: gradients and optimizer state already exist, and segments are "
-      "as earlier steps left them");
+  options.flag("--steady", flags.steady,
+               "measure a later training step instead of the first step. Gradients and optimizer state then exist "
+               "already, and the allocator starts with the segments of earlier steps");
   options
       .add("--optimizer", flags.optimizer,
-           "optimizer state of each parameter with --steady: adam (default), momentum or none; the state is not added "
-           "if inputs of the graph already hold it")
+           "with --steady: optimizer state to add for each parameter: adam (default), momentum or none. If inputs of "
+           "the graph contain optimizer state, fxopt adds nothing")
       .type("KIND");
   options
       .add("--gradients", flags.gradients,
-           "gradients of the last step with --steady: kept (default), or freed before the step")
+           "with --steady, one of two values. kept (default): each step adds to the gradients of the previous step. "
+           "freed: gradients are freed before each step")
       .type("HOW");
 }
 
@@ -148,14 +158,15 @@ void warn_of_memory(Console& console, const std::string& path, const Footprint& 
   for (const DeviceFootprint& device : footprint.devices) calls += device.trace.unknown_hidden.size();
   if (calls > 0) {
     console.warning("unknown-hidden-memory", where,
-                    "the hidden memory of " + count_text(calls, "call") +
-                        " is unknown, so all peaks except the ideal peak are lower bounds");
+                    "the memory that " + count_text(calls, "call") +
+                        " use besides inputs and outputs, such as workspaces, has an unknown size. All peaks except "
+                        "the ideal peak are lower bounds");
   }
   if (const size_t left_out = footprint.num_unmeasured(); left_out > 0) {
     console.warning("unmeasured-devices", where,
                     "only the " + std::to_string(footprint.devices.size()) +
                         " devices with the largest ideal peaks are measured; " + std::to_string(left_out) +
-                        " more are neither measured nor checked");
+                        " more devices are neither measured nor checked");
   }
   const bool is_served = std::any_of(footprint.devices.begin(), footprint.devices.end(),
                                      [](const DeviceFootprint& device) { return !device.replays.empty(); });

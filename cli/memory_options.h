@@ -20,7 +20,7 @@ namespace fxopt {
 class Console;
 class Options;
 
-// The options that all commands that measure memory share, as given.
+// The options of the commands that measure memory. The values are stored as the user wrote them.
 struct MemoryFlags {
   size_t top = 20;
   size_t module_depth = 3;
@@ -37,10 +37,12 @@ struct MemoryFlags {
 
 // Declares the options. `flags` must outlive the parsing.
 void declare_memory_flags(Options options, MemoryFlags& flags);
-// Declares only the options that affect the measurement. Omits the options that affect lists.
+// Declares only the options that affect the measurement. Omits --top and --module-depth, which
+// affect only the lists in a report.
 void declare_measure_flags(Options options, MemoryFlags& flags);
 
-// The warning for a graph on which --device and --device-memory have no effect, and the remedy.
+// Texts for a graph without tensors on a GPU. On this graph, --device and --device-memory have no
+// effect. The first text is the reason, and the second text is the remedy.
 inline constexpr std::string_view kNoGpuTensors = "no tensor of this graph is on a GPU";
 inline constexpr std::string_view kNoGpuTensorsHint =
     "trace the step for cuda: fake tensors need no GPU, as scripts/README.md shows";
@@ -57,26 +59,27 @@ class MemoryPlan {
   // the plan. Fails with the errors of bind_symbols().
   Result<MemoryView> view(Module& module, const std::string& file) const;
 
-  // Returns the settings on which the figures of a report depend. Reports with equal settings can
-  // be compared.
+  // Returns the settings that affect the figures of a report. Reports with equal settings can be
+  // compared.
   nlohmann::ordered_json json() const;
 
-  // True if the allocator uses expandable segments. Gates then check the peaks with expandable
-  // segments.
+  // True if the allocator uses expandable segments. If true, limits on allocator peaks apply to the
+  // peaks with expandable segments.
   bool expandable() const { return allocator_.expandable_segments; }
   // True if --device or --device-memory determines the available memory.
   bool knows_device_memory() const {
     return device_bytes_.has_value() || profile_->constant("device.memory").has_value();
   }
-  // The profile that --device names. Without --device, it contains only the known work of
+  // The profile that --device names. Without --device, it contains only the FLOP counts of
   // operators.
   const DeviceProfile& profile() const { return *profile_; }
   const AllocatorConfig& allocator() const { return allocator_; }
-  // True if the options ask for more than the ideal peak: for a device, an allocator or a later
-  // step.
+  // True if a report must show the allocator's peaks in addition to the ideal peak, which is the
+  // largest number of live bytes without allocator overhead. This is the case if --device,
+  // --device-memory, --alloc-conf or --steady is given.
   bool wants_allocator() const;
-  // Returns the target of the fit, such as "on h100" or "in 16.00 GiB". Returns an empty text if no
-  // target is given.
+  // Returns the memory that the step must fit, as text: "on h100" or "in 16.00 GiB". Returns an
+  // empty text if neither --device nor --device-memory is given.
   std::string target() const;
 
  private:
@@ -91,11 +94,12 @@ class MemoryPlan {
   std::optional<SteadyState> steady_;
 };
 
-// Calls measure() and reports the call as a stage.
+// Calls measure() and reports it as a stage of work.
 Footprint measure_logged(Console& console, const std::string& path, const Graph& graph, const MeasureOptions& options);
 
-// Prints warnings about gaps in the figures of a graph. Examples are unknown sizes, unknown hidden
-// memory, and a later step without gradients.
+// Prints warnings about gaps in the figures of a graph. Examples of gaps are unknown sizes of
+// storages, and unknown sizes of kernels' workspaces. With --steady, another example is a graph
+// that returns no gradients, because gradients and optimizer state are then missing in the figures.
 void warn_of_memory(Console& console, const std::string& path, const Footprint& footprint, const MemoryView& view);
 
 // Converts a size such as "70GiB" into bytes. Fails with kBadOptionValue and a message that names

@@ -41,7 +41,7 @@ constexpr std::string_view kIdleWork = "recomputed-for-nothing";
 
 struct OptFlags {
   FileFlags files;
-  std::vector<std::string> parts;  // the files of --step; `files.inputs` then has only the first
+  std::vector<std::string> parts;  // all inputs; with --step, `files.inputs` has only the first
   bool step = false;
   bool split = false;
   std::optional<std::string> passes;
@@ -61,7 +61,7 @@ struct OptFlags {
   GateFlags gates;
 };
 
-// State shared by all inputs of one call.
+// The parsed options, which all inputs share.
 struct OptPlan {
   Pipeline pipeline;
   Numerics numerics = Numerics::kExact;
@@ -72,12 +72,13 @@ struct OptPlan {
   bool has_gates() const { return gates.has_limits() || gates.needs_all_storages(); }
 };
 
-// True if --print-after names this step, by its pass or by the step's text in the pipeline.
+// True if the value of --print-after is the step's pass or the step's text in the pipeline.
 bool names_step(const std::string& wanted, const PipelineStep& step) {
   return wanted == step.pass->name || wanted == step.text;
 }
 
-// The step as the pipeline prints it: 'remat{ compat = torch }' is 'remat{compat=torch}'.
+// Returns a step in the spelling of Pipeline::text(): 'remat{ compat = torch }' becomes
+// 'remat{compat=torch}'.
 std::string canonical_step(const std::string& wanted) {
   const Result<Pipeline> parsed = parse_pipeline(wanted);
   return parsed.ok() && parsed->steps.size() == 1 ? parsed->steps.front().text : wanted;
@@ -115,13 +116,15 @@ Result<Numerics> read_numerics(const std::string& word) {
   return bad_value_error("--numerics does not take '" + word + "'", suggestion(word, words, all));
 }
 
-// The file that a baseline knows an input's result by: the output, or without one the input.
+// Returns the file name under which a baseline stores a result: the output file, or the input if
+// the output is no file.
 const std::string& gated_name(const OptFlags& flags, const std::vector<Product>& products, size_t index) {
   const std::string& output = products[index].path;
   return output == "-" || output.starts_with("/dev/") ? flags.files.inputs[index] : output;
 }
 
-// Fails if a graph would be written over the baseline, or the baseline over a graph.
+// Fails if an output graph would overwrite the baseline, or if the new baseline would overwrite a
+// graph.
 Status check_baseline(Console& console, const OptFlags& flags, const std::vector<Product>& products) {
   if (flags.gates.baseline.empty()) return ok_status();
   std::vector<std::string> graphs = flags.parts;
@@ -170,8 +173,8 @@ void print_graph_after(Console& console, const OptFlags& flags, const std::strin
   console.notes() << "# after pass " << index + 1 << ": " << printable_line(step.text) << '\n' << print_text(now);
 }
 
-// Reports the tags and marks that --strict-tags refuses, equal ones as one error. False if any
-// exists.
+// Reports the tags and marks that --strict-tags refuses. Equal outcomes become one error. Returns
+// false if there is an error.
 bool check_tags(Console& console, const std::vector<TagOutcome>& outcomes, const std::string& path) {
   std::vector<std::pair<Error, size_t>> errors;
   for (const TagOutcome& outcome : outcomes) {
@@ -204,20 +207,23 @@ bool check_tags(Console& console, const std::vector<TagOutcome>& outcomes, const
   });
   if (unjudged > 0) {
     console.error({ErrorCode::kTagConflict,
-                   count_text(static_cast<size_t>(unjudged), "recompute tag") + " not carried out by any pass that ran",
+                   count_text(static_cast<size_t>(unjudged), "recompute tag") +
+                       " not carried out, because no pass that ran carries out tags",
                    "add remat to the pipeline, or give --strict-tags only to the call that runs remat",
                    where_in(shown_input(path))});
   }
   return errors.empty() && unjudged == 0;
 }
 
-// Reports a finding: as an error if `is_strict`, else as a warning. Returns true for a warning.
+// Reports a finding. If `is_strict` is true, the finding is an error. Otherwise it is a warning.
+// Returns true for a warning.
 bool warn_or_fail(Console& console, bool is_strict, std::string_view code, const Error& error) {
   is_strict ? console.error(error) : console.warning(code, error.where, error.message);
   return !is_strict;
 }
 
-// Reports passes that were not proved: as warnings, or under --strict as errors.
+// Reports passes that were not proved. These are warnings, or errors with --strict. Returns false
+// if there is an error.
 bool check_proofs(Console& console, const OptFlags& flags, const std::string& path,
                   const std::vector<StepReport>& steps) {
   bool ok = true;
@@ -231,8 +237,8 @@ bool check_proofs(Console& console, const OptFlags& flags, const std::string& pa
   return ok;
 }
 
-// Reports recompute tags of a graph without backward nodes: as warnings, or under --strict-tags as
-// errors.
+// Reports graphs that have recompute tags but no backward nodes. These are warnings, or errors with
+// --strict-tags.
 bool check_backward(Console& console, const OptFlags& flags, const std::string& path, const Module& module,
                     const std::vector<StepReport>& steps) {
   bool ok = true;
@@ -240,7 +246,7 @@ bool check_backward(Console& console, const OptFlags& flags, const std::string& 
     for (const PassRemark& remark : step.result.remarks()) {
       if (remark.code != kNoBackward) continue;
       const Error error{ErrorCode::kTagConflict, remark.text,
-                        "trace the backward pass into the graph, or mark its nodes",
+                        "trace the backward pass into the graph, or mark the backward nodes",
                         where_in(shown_input(path), module.text(remark.graph), remark.node_name)};
       ok = warn_or_fail(console, flags.strict_tags, kNoBackward, error) && ok;
     }
@@ -248,7 +254,7 @@ bool check_backward(Console& console, const OptFlags& flags, const std::string& 
   return ok;
 }
 
-// Prints one line of tag outcomes, unless a report on standard error contains them.
+// Prints one line of tag outcomes. Prints nothing if a report on standard error contains them.
 void print_outcomes(Console& console, const OptFlags& flags, const std::vector<TagOutcome>& outcomes,
                     const std::string& product) {
   if (outcomes.empty() || flags.files.report == "-") return;
@@ -258,10 +264,10 @@ void print_outcomes(Console& console, const OptFlags& flags, const std::vector<T
   if (std::any_of(outcomes.begin(), outcomes.end(), awaits_remat)) {
     console.notes() << ", because no pass that ran carries out recompute tags";
   }
-  if (!marks.empty()) console.notes() << (tags.empty() ? "" : "; ") << "marks: " << marks;
+  if (!marks.empty()) console.notes() << (tags.empty() ? "" : "; ") << "marks (ap_must_save): " << marks;
   if (product != "-" && !is_special_file(product))
     console.notes() << " (see fxopt tags " << printable_line(product) << ")";
-  console.notes() << '\n';
+  console.notes() << "; `fxopt help verdicts` explains the words\n";
 }
 
 void deliver_report(Console& console, const OptFlags& flags, const OptReport& report, const std::string& path,
@@ -276,15 +282,14 @@ void deliver_report(Console& console, const OptFlags& flags, const OptReport& re
     report_file += text.str();
   }
   if (!is_report_shown && (flags.timing || flags.explain)) {
-    print_file_title(console.notes(), flags.files.inputs, path);  // the report names the file itself
+    print_file_title(console.notes(), flags.files.inputs, path);  // a report already has it
   }
   if (!is_report_shown && flags.timing) print_passes(console.notes(), report, Timing::kOn);
   flags.explain ? print_remarks(console.notes(), report.steps) : print_remark_counts(console.notes(), report.steps);
 }
 
-// Prints the remarks that do not need --explain: those that passes mark so, options that match
-// nothing in any graph, and inexact results. Under --strict-tags, a tag selection that matches
-// nothing is an error and the result is false.
+// Prints the remarks that are warnings, even without --explain. With --strict-tags, lost marks and
+// options that match nothing are errors. Returns false if there is an error.
 bool warn_of_remarks(Console& console, const OptFlags& flags, const std::string& path, const Module& module,
                      const std::vector<StepReport>& steps) {
   bool ok = true;
@@ -292,9 +297,10 @@ bool warn_of_remarks(Console& console, const OptFlags& flags, const std::string&
     for (const PassRemark& remark : step.result.remarks()) {
       if (!remark.is_warning) continue;
       const bool is_slip = remark.code == kNamesNothing;
-      const Error error{ErrorCode::kTagConflict, step.pass + ": " + remark.text,
-                        is_slip ? "correct the option" : "keep `custom` of every node when tracing",
-                        where_in(shown_input(path), module.text(remark.graph), remark.node_name)};
+      const Error error{
+          ErrorCode::kTagConflict, step.pass + ": " + remark.text,
+          is_slip ? "correct the option" : "keep the metadata `custom` of every node when you trace the graph",
+          where_in(shown_input(path), module.text(remark.graph), remark.node_name)};
       const bool is_strict = flags.strict_tags && (is_slip || remark.code == kMarksLost);
       ok = warn_or_fail(console, is_strict, remark.code, error) && ok;
     }
@@ -302,7 +308,7 @@ bool warn_of_remarks(Console& console, const OptFlags& flags, const std::string&
   return ok;
 }
 
-// Returns the module, and in `bytes` the input to store in a reproducer. Null after an error.
+// Loads the input, and sets `bytes` to the content for a reproducer. Returns null after an error.
 std::unique_ptr<Module> load_bytes(Console& console, const OptFlags& flags, const std::string& path,
                                    std::string& bytes) {
   if (flags.step && flags.parts.size() > 1) {
@@ -318,8 +324,8 @@ std::unique_ptr<Module> load_bytes(Console& console, const OptFlags& flags, cons
   return load_input(console, path, bytes);
 }
 
-// Records the step again: passes may merge or rename values that one graph takes from another by
-// name.
+// Records the connections of the step in the module. Without this record, values are matched by
+// name, and passes may merge or rename them.
 void write_step(Module& module) {
   const Result<Step> step = find_step(module);
   if (step.ok() && step->runs.size() > 1) record_step(module, *step);
@@ -332,8 +338,8 @@ void log_step(Console& console, const PipelineStep& step, const StepReport& done
   console.stage("checked the output of " + step.text, done.check_seconds);
 }
 
-// Each file keeps the ledger entries of its own graphs. The first file also keeps those of graphs
-// that no longer exist.
+// Removes erased nodes of other graphs from `part`, the module of one output file. The first file
+// also keeps the erased nodes of graphs that no longer exist.
 void keep_own_ledger(Module& part, const Module& module, bool is_first) {
   std::erase_if(part.erased, [&](const ErasedNode& entry) {
     if (part.find_graph(entry.graph).is_valid()) return false;
@@ -342,7 +348,8 @@ void keep_own_ledger(Module& part, const Module& module, bool is_first) {
   });
 }
 
-// Writes the module, or with --split each of its graphs that run on their own. Overwrites no input.
+// Writes the module. With --split, writes each top-level graph to its own file, and never
+// overwrites an input.
 bool write_products(Console& console, const OptFlags& flags, const Module& module, const Product& product) {
   if (!flags.split) return save_product(console, module, product);
   std::vector<std::string> names;
@@ -372,7 +379,8 @@ std::vector<PeakBytes> ideal_peaks(const ModuleStats& stats) {
   return peaks;
 }
 
-// The warning for recomputation that lowers no known peak; empty if there is none.
+// Returns the warning that recomputation lowers no ideal peak. Returns an empty text if the passes
+// recompute nothing, if a peak is lower, or if the peaks cannot be compared.
 std::string idle_work(const ModuleStats& before, const ModuleStats& after) {
   const std::vector<PeakBytes> old_peaks = ideal_peaks(before), peaks = ideal_peaks(after);
   if (after.recomputed <= before.recomputed || peaks.empty() || peaks.size() != old_peaks.size()) return "";
@@ -390,8 +398,9 @@ void warn_of_idle_work(Console& console, const std::string& path, const std::str
   if (!text.empty()) console.warning(kIdleWork, where_in(shown_input(path)), text);
 }
 
-// Adds the peaks of a step to those of its graphs. A single graph's peaks count as the step's, so
-// that a report can compare them after a pass splits the graph.
+// Adds the peaks of a step to `stats`, under the name `label`. If the step is a single graph, its
+// peaks are renamed to `label`. A report can then compare them with the peaks after a pass splits
+// the graph.
 void add_step(const ComposedStep& step, const PeakView& view, const std::string& label, ModuleStats& stats) {
   if (!step.runs.empty()) {
     ModuleFacts facts(*step.module);
@@ -403,7 +412,7 @@ void add_step(const ComposedStep& step, const PeakView& view, const std::string&
   }
 }
 
-// One input of one call, from loading to its report. Errors go to the console.
+// Processes one input, from loading to its report. Reports errors to the console.
 class Optimization {
  public:
   Optimization(Console& console, const OptFlags& flags, const OptPlan& plan, GateCheck& gate, size_t index)
@@ -417,21 +426,21 @@ class Optimization {
         wants_report_(!flags.files.report.empty() || console.wants_json()),
         is_measured_(wants_report_ || may_recompute(plan.pipeline)) {}
 
-  // `file` and `report_file` take the JSON and the text of the report.
+  // Adds the JSON of the report to `file`, and its text to `report_file`.
   void run(nlohmann::ordered_json& file, std::string& report_file) {
     const size_t errors_before = console_.num_errors();
     if (!load() || !measure_input() || !run_passes() || !check() || !measure_result()) return;
     const std::string idle = is_measured_ ? idle_work(report_.before, report_.after) : "";
     if (console_.is_error(kIdleWork)) warn_of_idle_work(console_, path_, idle);
     if (plan_.has_gates()) check_gates();
-    const bool is_refused = console_.num_errors() > errors_before;  // by a limit or by --werror
+    const bool is_refused = console_.num_errors() > errors_before;  // by a limit or --werror
     watch_.lap();
     if (flags_.raise_control_deps) raise_control_deps(*module_);
     if (!is_refused && !write_products(console_, flags_, *module_, product_)) return;
     report_.times.write = watch_.lap();
     print_outcomes(console_, flags_, outcomes_, is_refused ? "-" : product_.path);
     deliver_report(console_, flags_, report_, path_, report_file);
-    if (!console_.is_error(kIdleWork)) warn_of_idle_work(console_, path_, idle);  // the last line
+    if (!console_.is_error(kIdleWork)) warn_of_idle_work(console_, path_, idle);  // printed last
     if (console_.wants_json()) write_json(file);
   }
 
@@ -466,7 +475,8 @@ class Optimization {
     return true;
   }
 
-  // The peaks of the graphs, and of the step that they form.
+  // Measures the peaks of the graphs. If the graphs form a step, also measures the peaks of the
+  // step.
   bool measure(ModuleStats& stats) {
     if (is_measured_) {
       Stopwatch watch;
@@ -480,7 +490,7 @@ class Optimization {
     return composed_.has_value();
   }
 
-  // The name of the step among the peaks: no graph has it.
+  // Returns the name of the step in tables of peaks. No graph has this name.
   std::string label() const {
     const StringId step = module_->strings.find("step");
     return step.is_valid() && module_->find_graph(step).is_valid() ? "the step" : "step";
@@ -513,7 +523,8 @@ class Optimization {
     if (module_->certificate.has_value()) report_.proof = certificate_text(*module_, *module_->certificate);
     if (run->has_stale_certificate) {
       console_.warning("stale-certificate", where_in(shown_input(path_)),
-                       "the file's certificate is stale: the graph changed after it was proved; proving starts over");
+                       "the proofs recorded in the file no longer hold: the graph changed after its passes were "
+                       "proved. The new proofs cover only the passes that run now");
     }
     return true;
   }
@@ -531,7 +542,7 @@ class Optimization {
     const bool was_step = is_step_;
     is_step_ = flags_.step || ((wants_report_ || plan_.has_gates()) && linked_runs(*module_) > 0);
     if (!measure(report_.after)) return false;
-    // The graph that was split is the step, or the one into which the step was joined.
+    // If passes split the only graph, or joined the step into one graph, this graph is the step.
     const bool is_one_graph = top_level_graphs(*module_).size() == 1;
     if (is_step_ && !was_step && was_one_graph_) name_peaks(report_.before);
     if (!is_step_ && was_step && is_one_graph) name_peaks(report_.after);
@@ -546,8 +557,8 @@ class Optimization {
     return true;
   }
 
-  // Checks the limits on the result as `fxopt mem` does on the written file, and as
-  // `fxopt mem --step` if its graphs form one step.
+  // Checks the limits on the result, as `fxopt mem` would for the written file. If the graphs form
+  // one step, checks them as `fxopt mem --step` would.
   void check_gates() {
     std::vector<const Graph*> graphs;
     if (composed_.has_value()) {
@@ -580,7 +591,7 @@ class Optimization {
   GateCheck& gate_;
   const std::string& path_;
   const Product& product_;
-  const std::string& gated_name_;  // for gates and the baseline
+  const std::string& gated_name_;  // see gated_name()
   const bool wants_report_, is_measured_;
   Stopwatch watch_;
   std::string bytes_;  // the input file, for a reproducer
@@ -588,13 +599,13 @@ class Optimization {
   std::optional<PassContext> context_;
   PeakView peaks_;
   bool was_one_graph_ = false;
-  bool is_step_ = false;  // the graphs are measured as one step too
+  bool is_step_ = false;  // the graphs are also measured as one step
   std::optional<ComposedStep> composed_;
   std::vector<TagOutcome> outcomes_;
   OptReport report_;
 };
 
-// Checks the files of a step, and that the output does not overwrite one.
+// Checks the input files of a step, and that the output overwrites none.
 Status check_parts(Console& console, const OptFlags& flags) {
   const Status inputs = check_inputs(flags.parts);
   const std::string& output = flags.files.output;
@@ -621,8 +632,36 @@ void run_opt(Console& console, const OptFlags& given) {
     Optimization(console, flags, *plan, gate, i).run(file, report_file);
   });
   if (plan->gates.updates()) gate.write_baseline();
-  // With nothing to report, an old report is better than an empty one.
+  // If there is nothing to report, an old report is kept.
   if (!report_file.empty()) console.write_output(flags.files.report, report_file);
+}
+
+void declare_checks(Options& options, OptFlags& flags) {
+  options.flag("--no-verify", flags.no_verify,
+               "skip the check of the graph's structure after each pass (for example, to time only the passes)");
+  options.flag("--no-prove", flags.no_prove,
+               "skip the proof of each pass (for example, to time only the passes). By default, fxopt proves that the "
+               "output of each pass computes the same as the input");
+  options
+      .add("--numerics", flags.numerics,
+           "how far passes may change results: exact (default) keeps every bit, reorders-reductions may change the "
+           "order of sums, and changes-numerics may change results in other ways")
+      .type("CLASS");
+  options.flag("--no-reproducer", flags.no_reproducer,
+               "after an internal error, do not write a file that reproduces the error. Use this option in the command "
+               "of `fxopt reduce`");
+  options.flag("--explain", flags.explain, "print the remarks: each node that a pass left unchanged, and the reason");
+  options.flag("--strict", flags.strict,
+               "exit with 4 and write nothing if fxopt cannot prove that the output of each pass computes the same as "
+               "the input");
+  options.flag(
+      "--strict-tags", flags.strict_tags,
+      "exit with 4 and write nothing in any of these cases: a save or recompute tag is dropped; a MUST_RECOMPUTE tag "
+      "is overridden; the mark `ap_must_save` of a node is lost; the graph has recompute tags but no backward. "
+      "`fxopt help verdicts` lists more cases. Tags that a pass wrote are not checked");
+  options.flag(
+      "--raise-control-deps", flags.raise_control_deps,
+      "write control dependencies as calls of PyTorch's operator control_deps (see `fxopt help control-deps`)");
 }
 
 }  // namespace
@@ -630,24 +669,31 @@ void run_opt(Console& console, const OptFlags& given) {
 CommandBody declare_opt(Options options) {
   const std::shared_ptr<OptFlags> flags = std::make_shared<OptFlags>();
   options.add("IN", flags->files.inputs, "graph files; '-' is standard input").type("IN").required();
-  options.flag("--step", flags->step, std::string(kStepHelp) + "; write one module, and report the peak of the step");
+  options.flag(
+      "--step", flags->step,
+      std::string(kStepHelp) + "; all graphs go into one output file, and --report shows the peak of the whole step");
   options
       .add("-o,--output", flags->files.output,
            "output file, folder (ending in '/'), or '-' for standard output (default)")
       .type("OUT");
   options.flag("--split", flags->split,
-               "write each graph that runs on its own to a separate file; after partition, the files are "
-               "OUT.forward.pb and OUT.backward.pb");
+               "write each graph, with its subgraphs, to a separate file. For example, `--passes partition -o OUT.pb` "
+               "writes OUT.forward.pb and OUT.backward.pb");
   options
       .add("--passes", flags->passes,
-           "passes, as in 'cse,sac{policy=per-op},remat,dce' (default: '" + std::string(default_pipeline_text()) + "')")
+           "passes to run, in this order, as in 'cse,sac{policy=per-op},remat,dce' (default: '" +
+               std::string(default_pipeline_text()) + "')")
       .type("PIPELINE");
-  options.add("--format", flags->files.format, "output format: pb, fxg or json (default: by extension; fxg for '-')")
+  options
+      .add("--format", flags->files.format,
+           "output format: pb (protobuf), fxg (text) or json. By default, the name of the output decides, and standard "
+           "output gets fxg")
       .type("FORMAT");
   options
       .flag("--report{-}", flags->files.report,
-            "report the passes, and compare nodes, calls and peaks (with --device, every peak) before and after; "
-            "written to standard error, or to FILE")
+            "write a report to standard error, or to FILE. The report lists the passes, and compares nodes, calls and "
+            "the peak of live bytes before and after the passes. With --device, the report also compares the peaks of "
+            "the caching allocator and of the arena")
       .type("FILE");
   options.add("--print-after", flags->print_after, "print the graph to standard error after this pass; repeatable")
       .type("PASS")
@@ -655,26 +701,9 @@ CommandBody declare_opt(Options options) {
   options.flag("--print-after-change", flags->print_after_change,
                "print the graph to standard error after each pass that changed it");
   options.add("--stop-after", flags->stop_after, "run only the first N passes, to bisect a pipeline").type("N");
-  options.flag("--timing", flags->timing, "print the seconds that each pass took, also in reports");
-  options.flag("--no-verify", flags->no_verify, "skip the verifier after each pass, to measure only the passes");
-  options.flag("--no-prove", flags->no_prove,
-               "do not prove after each pass that the graph still computes the same, to measure only the passes");
-  options
-      .add("--numerics", flags->numerics,
-           "largest change of results that is allowed: exact (bitwise equal; default), reorders-reductions, "
-           "changes-numerics")
-      .type("CLASS");
-  options.flag("--no-reproducer", flags->no_reproducer,
-               "do not write a reproducer after an internal error (for runs under `fxopt reduce`)");
-  options.flag("--explain", flags->explain, "print the remarks: nodes that passes left unchanged, and the reasons");
-  options.flag("--strict", flags->strict, "exit with 4 and write nothing if a pass is not proved");
-  options.flag(
-      "--strict-tags", flags->strict_tags,
-      "exit with 4 and write nothing in any of these cases: a tag was dropped or conflicts; a MUST_RECOMPUTE has no "
-      "effect; a mark (ap_must_save) was lost; the graph has recompute tags but no backward. Tags written by a policy "
-      "are not checked");
-  options.flag("--raise-control-deps", flags->raise_control_deps,
-               "write control dependencies as PyTorch's control_deps op (see `fxopt help control-deps`)");
+  options.flag("--timing", flags->timing,
+               "print the time of each pass in seconds to standard error, and add the times to the report of --report");
+  declare_checks(options, *flags);
   declare_measure_flags(options, flags->memory);
   declare_gate_flags(options, flags->gates);
   return [flags](Console& console) { run_opt(console, *flags); };

@@ -27,8 +27,8 @@ constexpr std::array kInterrupting = {SIGINT, SIGTERM, SIGHUP};
 volatile std::sig_atomic_t g_signal = 0;
 std::array<struct sigaction, kInterrupting.size()> g_before;  // the previous actions of the signals
 
-// The second signal ends the process: the work in progress may check for the first only now and
-// then.
+// Records the first signal. A second signal ends the process, because the work in progress may
+// check for the first one only rarely.
 extern "C" void note_signal(int signal) {
   if (g_signal != 0) {
     ::signal(signal, SIG_DFL);
@@ -78,8 +78,8 @@ void kill_group(pid_t child) {
   }
 }
 
-// Polls, less often the longer the child runs. This needs neither a thread nor a signal handler,
-// and delays a long run by at most a hundredth.
+// Polls the child, less often the longer it runs. Polling needs no thread and no signal handler. It
+// delays a long run by at most 1 %.
 ProcessEnd wait_for(pid_t child, std::chrono::seconds timeout) {
   const Clock::time_point start = Clock::now();
   while (true) {
@@ -130,7 +130,7 @@ Interrupts::Interrupts() {
   sigemptyset(&noting.sa_mask);
   for (size_t i = 0; i < kInterrupting.size(); ++i) {
     ::sigaction(kInterrupting[i], nullptr, &g_before[i]);
-    const bool is_ignored = g_before[i].sa_handler == SIG_IGN;  // as by nohup
+    const bool is_ignored = g_before[i].sa_handler == SIG_IGN;  // for example under nohup
     if (!is_ignored) ::sigaction(kInterrupting[i], &noting, nullptr);
   }
 }

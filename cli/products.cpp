@@ -24,7 +24,7 @@ struct FormatName {
 };
 constexpr FormatName kFormats[] = {{Format::kPb, "pb"}, {Format::kText, "fxg"}, {Format::kJson, "json"}};
 
-// "pb", "fxg" or "json"; nothing for an empty text. Error: kUnknownFormat.
+// Parses "pb", "fxg" or "json". Returns nothing for an empty text. Fails with kUnknownFormat.
 Result<std::optional<Format>> parse_format(const std::string& text) {
   if (text.empty()) return std::optional<Format>();
   std::vector<std::string_view> names;
@@ -51,7 +51,7 @@ bool is_folder(const std::string& path) {
   return path.ends_with('/') || std::filesystem::is_directory(path, ignored);
 }
 
-// Replaces the extension of `name` by the one of `format`.
+// Replaces the extension of `name` by the extension of `format`.
 std::string product_name(std::string name, std::optional<Format> format) {
   if (!format.has_value()) return name;
   if (name.ends_with(".zst")) name.resize(name.size() - 4);
@@ -71,7 +71,8 @@ Result<std::vector<std::string>> paths_in_folder(const FileFlags& flags, std::op
       return usage_error("standard input has no name, so no file in '" + flags.output + "' can be named after it",
                          "read standard input in a separate call, with -o FILE");
     }
-    // Reading a folder fails with its own error and writes nothing, so any format will do.
+    // An input that is a folder fails later, with its own error. The format does not matter,
+    // because nothing is written.
     const std::optional<Format> form = is_folder(flags.inputs[i]) ? Format::kPb : format;
     const std::string name = product_name(names[i], form);
     if (!seen.insert(name).second) {
@@ -103,7 +104,7 @@ Result<std::vector<std::string>> product_paths(const Console& console, const Fil
   return usage_error("several inputs need an output folder", meant.empty() ? folder : meant + "; else " + folder);
 }
 
-// Every file that one call reads or writes, once.
+// The files that the command line reads or writes. Finds files that would be overwritten.
 class Overlaps {
  public:
   explicit Overlaps(const std::vector<std::string>& inputs) {
@@ -112,7 +113,8 @@ class Overlaps {
     }
   }
 
-  // `flag` is the option as the user wrote it. The input `own_input` may be overwritten.
+  // Fails if the file at `path` was added before. `flag` is the option as the user wrote it. Only
+  // the input with the index `own_input` may be overwritten.
   Status add(const std::string& flag, const std::string& path, std::optional<size_t> own_input = std::nullopt) {
     if (path.empty() || path == "-" || is_special_file(path)) return ok_status();
     const std::string identity = file_identity(path);
@@ -134,7 +136,7 @@ class Overlaps {
   std::map<std::string, std::string> products_;
 };
 
-// Checks before the work starts that a file can be written there.
+// Checks before the work starts that `path` is not a folder and that its folder exists.
 Status check_folder(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   if (is_folder(path))
@@ -145,7 +147,7 @@ Status check_folder(const std::string& path) {
 
 Status check_envelope(Console& console, Overlaps& overlaps) {
   const Status json = overlaps.add("--json=" + console.json_path(), console.json_path());
-  if (!json.ok()) console.withhold_envelope();  // it would go to the place of the product
+  if (!json.ok()) console.withhold_envelope();  // it would overwrite another file
   return json;
 }
 
@@ -194,7 +196,7 @@ Result<std::vector<Product>> plan_products(Console& console, const FileFlags& fl
     if (!form.ok()) return form.error();
     products.push_back({path, *form});
     if (path == "-" && console.json_takes_stdout()) {
-      return usage_error("the graph and the JSON envelope cannot both go to standard output",
+      return usage_error("the graph and the JSON object cannot both go to standard output",
                          "give -o FILE, or --json=FILE");
     }
   }
@@ -202,7 +204,7 @@ Result<std::vector<Product>> plan_products(Console& console, const FileFlags& fl
   if (!flags.output.empty() && is_folder(flags.output)) {
     const Status folder = make_folder(flags.output);
     if (!folder.ok()) return folder.error();
-    for (const Product& product : products) {  // a file may keep part of its path below the folder
+    for (const Product& product : products) {  // a name may contain folders: "A/step.pb"
       const Status made = make_folder(std::filesystem::path(product.path).parent_path().string());
       if (!made.ok()) return made.error();
     }

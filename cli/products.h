@@ -21,7 +21,7 @@ struct Product {
   Format format = Format::kText;
 };
 
-// The options for the files of one call.
+// The options for input and output files.
 struct FileFlags {
   std::vector<std::string> inputs;
   std::string output;  // -o; empty: standard output
@@ -50,10 +50,10 @@ struct FileFlags {
 // - Two products share one file.
 // - A product would overwrite an input.
 // - The graph and the JSON envelope both go to standard output.
-// - An input has no name from which the name of its product can be made.
+// - Standard input has no name, so no file in a folder can be named after it.
 Result<std::vector<Product>> plan_products(Console& console, const FileFlags& flags);
 
-// Returns one product for each graph in `names`. Each graph then gets its own file. The path
+// Returns one product for each graph in `names`, so that each graph gets its own file. The path
 // "step.pb" becomes "step.forward.pb" and "step.backward.pb".
 std::vector<Product> split_product(const Product& product, const std::vector<std::string>& names);
 

@@ -22,7 +22,7 @@
 namespace fxopt {
 namespace {
 
-constexpr size_t kMaxRows = 32;  // printed groups
+constexpr size_t kMaxRows = 32;  // rows for groups in the table
 constexpr size_t kMaxErrors = 20;
 
 std::string_view kind_word(RankConflict::Kind kind) {
@@ -30,8 +30,7 @@ std::string_view kind_word(RankConflict::Kind kind) {
   return kWords[static_cast<size_t>(kind)];
 }
 
-// Reads the traces. A rank is the one recorded in the file, else the file's position among the
-// inputs.
+// Reads the traces. If a file records no rank, its rank is its position among the inputs.
 std::vector<RankTrace> read_traces(Console& console, const std::vector<std::string>& inputs) {
   std::vector<RankTrace> traces;
   std::map<int64_t, std::string> files;
@@ -46,7 +45,7 @@ std::vector<RankTrace> read_traces(Console& console, const std::vector<std::stri
     file["rank"] = rank;
     if (const auto [found, is_new] = files.emplace(rank, shown); !is_new) {
       return console.error({ErrorCode::kBadValue,
-                            "this file and '" + found->second + "' are both of rank " + std::to_string(rank),
+                            "this file and '" + found->second + "' both have rank " + std::to_string(rank),
                             "give one file for each rank", where_in(shown)});
     }
     traces.push_back(trace_rank(*module, rank, shown));
@@ -54,10 +53,10 @@ std::vector<RankTrace> read_traces(Console& console, const std::vector<std::stri
     file["name_of_calls"] = name_of_calls(traces.back());
   });
   if (unsaid > 0 && inputs.size() > 1) {
-    console.warning("rank-by-place", {},
-                    count_text(unsaid, "file") + " of " + std::to_string(inputs.size()) +
-                        " without a recorded rank; a file without a rank gets its position among the files as rank, "
-                        "counted from 0");
+    console.warning(
+        "rank-by-place", {},
+        count_text(unsaid, "file") + " of " + std::to_string(inputs.size()) +
+            " without a recorded rank; the rank of such a file is its position on the command line, counted from 0");
   }
   std::sort(traces.begin(), traces.end(), [](const RankTrace& a, const RankTrace& b) { return a.rank < b.rank; });
   return traces;
@@ -65,7 +64,7 @@ std::vector<RankTrace> read_traces(Console& console, const std::vector<std::stri
 
 void print_groups(std::ostream& out, const RankReport& report) {
   Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kLeft, Align::kLeft});
-  table.add({"group", "calls", "ranks", "", "without a file"});
+  table.add({"group", "calls", "ranks", "", "ranks without a file"});
   size_t rows = 0;
   for (const RankReport::Row& row : report.rows) {
     if (++rows > kMaxRows) continue;
@@ -97,7 +96,7 @@ void say_conflicts(Console& console, const RankReport& report) {
   }
 }
 
-// Warns of calls and ranks that were not compared.
+// Prints warnings about calls and ranks that were not compared.
 void say_limits(Console& console, const std::vector<RankTrace>& traces, const RankReport& report) {
   size_t unknown = 0, hidden = 0;
   for (const RankTrace& trace : traces) {
@@ -105,20 +104,21 @@ void say_limits(Console& console, const std::vector<RankTrace>& traces, const Ra
     hidden += trace.hidden;
   }
   if (unknown > 0) {
-    console.warning(
-        "unlisted-groups", {},
-        count_text(unknown, "call") + " not compared: the file does not list the group, or the group is unknown");
+    console.warning("unlisted-groups", {},
+                    count_text(unknown, "call") +
+                        " not compared: the process group is unknown, or the file does not list the group");
   }
   if (hidden > 0) {
     console.warning("hidden-calls", {},
-                    count_text(hidden, "call") + " not compared: subgraphs that nodes run are not examined");
+                    count_text(hidden, "call") + " not compared: calls inside subgraphs are not examined");
   }
   std::set<int64_t> missing;
   for (const RankReport::Row& row : report.rows) missing.insert(row.missing.begin(), row.missing.end());
   if (missing.empty()) return;
   const std::vector<int64_t> ranks(missing.begin(), missing.end());
   console.warning("without-file", {},
-                  count_text(ranks.size(), "rank") + " of these groups without a file: " + format_numbers(ranks) +
+                  count_text(ranks.size(), "rank") +
+                      " of the process groups not compared, because no file is given: " + format_numbers(ranks) +
                       (traces.size() == 1 ? " (a single file is checked only for missing waits)" : ""));
 }
 
@@ -138,7 +138,7 @@ CommandBody declare_ranks(Options options) {
     size_t calls = 0;
     for (const RankTrace& trace : traces) calls += trace.calls.size();
     console.result()["verdict"] = report.conflicts.empty() ? "ok" : "diverge";
-    console.product() << who << ": " << (report.conflicts.empty() ? "ok" : "do not fit together") << ", "
+    console.product() << who << ": " << (report.conflicts.empty() ? "ok" : "the collectives do not match") << ", "
                       << count_text(calls, "call") << " on " << count_text(report.rows.size(), "group") << '\n';
     print_groups(console.product(), report);
     add_json(console.result(), report);

@@ -1,5 +1,5 @@
-// fxopt reduce: shrinks a failing graph, and the pipeline with which it fails. A command decides
-// whether a smaller graph still fails.
+// fxopt reduce: shrinks a failing graph, and the pipeline with which it fails. A command of the
+// user decides whether a smaller graph still fails.
 
 #include "passes/reduce/reduce.h"
 
@@ -34,11 +34,11 @@ constexpr int kNotFound = 127;
 
 constexpr std::string_view kFooter =
     R"(COMMAND runs once for each smaller graph. Each {} in COMMAND is replaced by the path of the graph, which
-is a text file. If COMMAND has no {}, the path becomes its last argument. Each {passes} is replaced by
-the pipeline. No shell reads COMMAND. To use a shell, quote its script:
+is a text file. If COMMAND has no {}, fxopt adds the path as the last argument. Each {passes} is replaced
+by the pipeline. fxopt runs COMMAND without a shell. To use a shell, quote its script:
 sh -c 'fxopt opt {} --passes "{passes}" | grep -q mm_1'
 
-A graph is interesting if COMMAND ends for it as it ends for IN: with the same exit status, or by the
+A graph is interesting if COMMAND ends in the same way as for IN: with the same exit status, or by the
 same signal. With --exit, a graph is interesting if COMMAND ends in the given way. OUT is the smallest
 interesting graph that was found. OUT and all graphs given to COMMAND pass the verifier, but they need
 not compute the same as IN. With -v, standard error also shows the output of COMMAND.
@@ -77,7 +77,7 @@ Status check_flags(const ReduceFlags& flags) {
                          "give an exit status from 0 to 255, or nonzero, signal or timeout");
 }
 
-// The end that --exit asks for, in words.
+// Returns the value of --exit in words.
 std::string wanted_text(const std::string& exit) {
   return is_count(exit) ? "exit status " + exit : exit == "nonzero" ? "a nonzero exit status" : "a " + exit;
 }
@@ -90,13 +90,13 @@ bool is_wanted(const std::string& exit, const ProcessEnd& end) {
   return end.kind == ProcessEnd::Kind::kTimedOut && exit == "timeout";
 }
 
-// Runs COMMAND for one case after another, in a folder of its own.
+// Runs COMMAND for one candidate after another. Candidates are written to a temporary folder.
 class Command {
  public:
   Command(const ReduceFlags& flags, const ScratchFolder& folder)
       : flags_(flags), path_(folder.path() + "/candidate.fxg") {}
 
-  // Errors: those of write_file() and run_process().
+  // Fails with the errors of write_file() and run_process().
   Result<ProcessEnd> run(const ReduceCase& candidate) {
     if (const Status written = write_file(path_, candidate.graph); !written.ok()) return written.error();
     ++runs_;
@@ -137,7 +137,7 @@ class Command {
 
 bool is_terminal(const std::ostream& stream) { return &stream == &std::cerr && ::isatty(STDERR_FILENO) == 1; }
 
-// A progress line that is overwritten in place, shown only on a terminal.
+// A progress line, which is overwritten in place and shown only on a terminal.
 class Progress {
  public:
   Progress(Console& console, bool is_shown) : console_(console), is_shown_(is_shown) {}
@@ -185,7 +185,7 @@ class Reduce {
     wanted_ = *end;
     if (!flags_.exit.empty()) {
       if (end->kind == ProcessEnd::Kind::kInterrupted || is_wanted(flags_.exit, *end)) return ok_status();
-      return usage_error(ended + ", but --exit asks for " + wanted_text(flags_.exit),
+      return usage_error(ended + ", but --exit expects " + wanted_text(flags_.exit),
                          "-v shows the output of COMMAND; COMMAND receives the graph as text");
     }
     if (end->kind == ProcessEnd::Kind::kTimedOut) {
@@ -195,8 +195,8 @@ class Reduce {
     }
     if (end->kind == ProcessEnd::Kind::kExited && end->number == 0) {
       console_.warning("passes-on-input", {},
-                       "COMMAND exits with 0 for IN, so graphs for which it exits with 0 are kept; give --exit 0 if "
-                       "this is intended");
+                       "COMMAND exits with 0 for IN, so a smaller graph is kept only if COMMAND exits with 0; give "
+                       "--exit 0 if this is intended");
     }
     const bool is_not_run =
         end->kind == ProcessEnd::Kind::kExited && (end->number == kCannotRun || end->number == kNotFound);
@@ -289,15 +289,20 @@ CommandBody declare_reduce(Options options) {
       .add("-o,--output", flags->files.output,
            "output file: protobuf if its name ends in .pb, JSON if it ends in .json, text otherwise")
       .type("OUT");
-  options.add("--passes", flags->passes, "pipeline to reduce with the graph; COMMAND takes it as {passes}")
+  options
+      .add("--passes", flags->passes,
+           "pipeline to shorten together with the graph. {passes} in COMMAND is replaced by the shortened pipeline")
       .type("PIPELINE");
   options
       .add("--exit", flags->exit,
-           "how COMMAND ends for a failing graph: a status, nonzero, signal or timeout (default: as for IN)")
+           "how COMMAND ends for a failing graph: an exit status such as 1, or nonzero, signal or timeout (default: in "
+           "the same way as for IN)")
       .type("STATUS");
-  options.add("--timeout", flags->timeout, "end a run of COMMAND after N seconds; 0 means never (default: 60)")
+  options.add("--timeout", flags->timeout, "stop each run of COMMAND after N seconds (default: 60). 0 sets no limit")
       .type("N");
-  options.add("--max-runs", flags->max_runs, "run COMMAND at most N times, and keep the smallest graph so far")
+  options
+      .add("--max-runs", flags->max_runs,
+           "stop after N runs of COMMAND, and write the smallest failing graph that was found")
       .type("N");
   options.footer(std::string(kFooter));
   return [flags](Console& console) {
@@ -308,7 +313,7 @@ CommandBody declare_reduce(Options options) {
       run_reduce(console, *flags);
       signal = Interrupts::signal();
     }
-    if (signal != 0) std::raise(signal);  // the sender of the signal sees that it ended this process
+    if (signal != 0) std::raise(signal);  // the caller sees that the signal ended this process
   };
 }
 

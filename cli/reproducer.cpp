@@ -20,7 +20,7 @@ namespace {
 
 struct Snapshot {
   std::string text;      // the graph
-  std::string pipeline;  // the passes left to run
+  std::string pipeline;  // the passes to run on the graph
 };
 
 Pipeline steps_from(const Pipeline& pipeline, size_t first) {
@@ -29,7 +29,8 @@ Pipeline steps_from(const Pipeline& pipeline, size_t first) {
   return rest;
 }
 
-// The graph before step `failing`; nothing if the steps before it cannot be run again.
+// Returns the graph before step `failing` as text. Returns an empty text if the earlier steps
+// cannot be run again.
 std::string graph_before(std::string_view bytes, const Pipeline& pipeline, size_t failing) {
   const Result<std::unique_ptr<Module>> module = parse_module(bytes, format_of_bytes(bytes), "input");
   if (!module.ok() || !prepare(**module).broken.empty()) return {};
@@ -59,19 +60,19 @@ std::string hex(uint64_t value) {
 
 bool is_proof(ErrorCode code) { return code == ErrorCode::kNotEquivalent || code == ErrorCode::kNotProved; }
 
-// True for errors of the verifier and of the prover.
+// True for errors of the verifier and of the prover, which are bugs of a pass.
 bool is_mistake(ErrorCode code) {
   return (code >= ErrorCode::kVerifyStructure && code <= ErrorCode::kVerifyReference) || is_proof(code);
 }
 
-// The command that reduces a failing graph. `path` is a word of a shell.
+// Returns the command that reduces a failing graph. `path` must be quoted for a shell.
 std::string reduce_command(const std::string& path, const std::string& passes) {
   return "fxopt reduce " + path + " -o reduced.fxg --passes " + shell_quoted(printable_line(passes)) +
          " -- fxopt opt {} -o /dev/null --passes {passes} --no-reproducer";
 }
 
-// The verifier's hint is replaced, because the reproducer hint covers it. The prover's finding is
-// kept.
+// Returns the part of the error's hint that stays before the reproducer's hint. The hint of the
+// prover stays. The hint of the verifier is dropped.
 std::string kept_hint(const Error& error) {
   return is_proof(error.code) ? error.hint + "; if you know that the result is right, give --no-prove; " : "";
 }

@@ -14,13 +14,13 @@ struct ReproducerFile {
   std::string passes;  // the pipeline that fails on the file
 };
 
-// Writes a file that reproduces an internal error. The file holds the graph before step `failing`
-// of the pipeline, as text. Comments at the top give the version, the command that runs the graph,
-// and the command that reduces the graph. prepare() and the earlier steps rebuild the graph from
-// the input's bytes, so a successful run has no extra cost. If the rebuild fails, the file holds
-// the input itself with the whole pipeline. The file's name, fxopt-reproducer-<hash>.fxg, depends
-// on its content. The file goes to the first of these folders that can be written: the current
-// folder, $TMPDIR, /tmp.
+// Writes a file that reproduces an internal error. The file holds, as text, the graph before the
+// pass with index `failing` in the pipeline. Comments at the top give the version of fxopt and two
+// commands: one runs the passes on the graph, the other reduces the graph. The graph is rebuilt
+// from the input's bytes only after an error, so a successful run has no extra cost. If the rebuild
+// fails, the file holds the input itself with the whole pipeline. The file's name,
+// fxopt-reproducer-<hash>.fxg, depends on its content. The file goes to the first of these folders
+// that can be written: the current folder, $TMPDIR, /tmp.
 Result<ReproducerFile> write_reproducer(std::string_view input_bytes, const Pipeline& pipeline, size_t failing);
 
 enum class Reproducer : uint8_t { kWritten, kNone };

@@ -74,8 +74,8 @@ class Run {
     console_.error(error);
   }
 
-  // Each guard of the file must hold for the symbols' values. A guard that cannot be evaluated is
-  // skipped.
+  // Fails if a guard of the file is false for the symbols' values. A guard that cannot be evaluated
+  // is skipped.
   Status check_guards(const SymbolValues& known) const {
     for (const Assertion& guard : module_->assertions) {
       const std::optional<int64_t> holds = module_->exprs.evaluate(guard.condition.id, known);
@@ -100,8 +100,8 @@ class Run {
   const Module* module_ = nullptr;
 };
 
-// A plan without a device puts collectives on a second stream. A GPU runs independent nodes on as
-// many streams as it is given.
+// Checks --streams. --dry-run and --print-plan use at most two streams, the second for collectives.
+// A GPU runs independent nodes on up to 8 streams.
 Status check_streams(const RunFlags& flags) {
   const bool is_plan = flags.dry_run || flags.print_plan;
   const uint32_t most = is_plan ? 2 : flags.step.target.device == "cpu" ? 1 : 8;
@@ -128,7 +128,7 @@ Status check_files(Console& console, const RunFlags& flags) {
       {{"--output", step.output}, {"--save-draws", step.save_draws}, {"--write-measurement", step.write_measurement}});
 }
 
-// Refuses the options of a run if only a plan is made.
+// If only a plan is requested, refuses the options that only a run can use.
 Status check_plan_flags(const RunFlags& flags, const std::vector<Option>& of_runs) {
   if (!flags.dry_run && !flags.print_plan) return ok_status();
   const std::string plan = flags.dry_run ? "--dry-run" : "--print-plan";
@@ -141,63 +141,118 @@ Status check_plan_flags(const RunFlags& flags, const std::vector<Option>& of_run
   return ok_status();
 }
 
-// Declares the options of a run and returns them.
-std::vector<Option> declare_step(Options& options, RunStepFlags& step) {
+// The functions below declare the options of a run, and return them.
+std::vector<Option> declare_values(Options& options, RunStepFlags& step) {
   return {
-      options.add("--inputs", step.inputs, "file of tensors, by input or parameter name; repeatable")
+      options
+          .add("--inputs", step.inputs, "file with input tensors (repeatable), named like the inputs or the parameters")
           .type("F.safetensors")
           .one_each(),
-      options.add("--input", step.input, "one input: FILE.npy, FILE.safetensors:KEY, or a number; repeatable")
+      options.add("--input", step.input, "value of one input (repeatable): FILE.npy, FILE.safetensors:KEY, or a number")
           .type("NAME=VALUE")
           .one_each(),
       options
           .add("--state", step.state,
-               "file with parameters and buffers, each under its name in the model; fxopt never writes it")
+               "file with parameters and buffers, each under its name in the model. fxopt never writes to this file")
           .type("F.safetensors"),
       options.add("--fill", step.fill, "values of inputs that are not given: random, ramp, zeros or ones").type("HOW"),
-      options.add("--seed", step.seed, "seed of random draws and of --fill random (default: 0)").type("N"),
-      options.add("--draws", step.draws, "file with the dropout mask of each node, used instead of random draws")
+      options.add("--seed", step.seed, "seed of random operators such as dropout, and of --fill random (default: 0)")
+          .type("N"),
+      options
+          .add("--draws", step.draws,
+               "read the mask of each dropout node from this file instead of drawing a random mask")
           .type("F.safetensors"),
-      options.add("--save-draws", step.save_draws, "write the mask that each node drew").type("F.safetensors"),
-      options.add("--output", step.output, "write the outputs, and the results named by --save").type("F.safetensors"),
-      options.add("--save", step.save, "also write a node's results to --output; repeatable").type("NODE").one_each(),
-      options.add("--expect", step.expect, "compare outputs with the tensors of the same names (exit 4 if they differ)")
+      options
+          .add("--save-draws", step.save_draws,
+               "write the random mask of each dropout node to this file. --draws can read the file")
+          .type("F.safetensors"),
+      options
+          .add("--output", step.output,
+               "write the outputs of the graph, and the results of the nodes of --save, to this file")
+          .type("F.safetensors"),
+      options.add("--save", step.save, "node whose results are also written to --output (repeatable)")
+          .type("NODE")
+          .one_each(),
+      options
+          .add("--expect", step.expect,
+               "compare the outputs with the tensors of the same names in this file. If they differ, exit with 4")
           .type("F.safetensors"),
       options
           .add("--tolerance", step.tolerance,
-               "for --expect: bitwise, RTOL,ATOL, ulp:N, or auto (default), which compares distances from float64 "
-               "results")
+               "with --expect, the allowed difference: bitwise, RTOL,ATOL, ulp:N, or auto (default). auto runs the "
+               "step again in float64. The rounding error of an output is its largest distance from the float64 "
+               "result. With auto, the distance of the expected values from the float64 result may be about 4 times "
+               "this rounding error")
           .type("T"),
+  };
+}
+
+std::vector<Option> declare_target(Options& options, RunTargetFlags& target) {
+  return {
+      options.add("--threads", target.threads, "number of CPU threads (default: one per processor)").type("N"),
       options
-          .add("--repeat", step.repeat,
-               "number of timed runs from the same inputs; their outputs are compared bitwise (default: 1)")
-          .type("N"),
-      options.add("--warmup", step.warmup, "runs before the timed ones (default: 0; 1 if nodes are timed)").type("N"),
-      options.add("--threads", step.target.threads, "number of threads (default: one per processor)").type("N"),
-      options
-          .add("--memory", step.target.memory,
-               "arena: planned offsets (default); allocator: the caching allocator; blocks: the system allocator")
+          .add("--memory", target.memory,
+               "memory for the tensors that the step creates. `arena` (default): one block, in which fxopt plans the "
+               "offset of each storage. `allocator`: fxopt's version of PyTorch's caching allocator. `blocks`: the "
+               "system allocator, only on a CPU")
           .type("HOW"),
-      options.add("--alloc-conf", step.target.alloc_conf, "settings of the caching allocator, as in PYTORCH_ALLOC_CONF")
+      options
+          .add("--alloc-conf", target.alloc_conf,
+               "with --memory allocator: settings of the caching allocator, in the syntax of PYTORCH_ALLOC_CONF")
           .type("TEXT"),
-      options.add("--device", step.target.device, "cpu (default), or cuda[:N] for a GPU, which needs a plugin")
+      options
+          .add("--device", target.device,
+               "device that runs the step: cpu (default), or cuda[:N]. A GPU needs the plugin libfxopt_cuda.so")
           .type("DEVICE"),
       options
-          .add("--plugin", step.target.plugin,
-               "plugin file (default: libfxopt_cuda.so in a folder of $FXOPT_PLUGIN_PATH, or beside fxopt)")
+          .add("--plugin", target.plugin,
+               "plugin file with the GPU kernels (default: libfxopt_cuda.so in a folder of $FXOPT_PLUGIN_PATH, or in "
+               "the folder of fxopt)")
           .type("FILE"),
-      options.flag("--per-node", step.per_node, "run once more, one node at a time, and print the time of each node"),
-      options.add("--top", step.top, "with --per-node: rows of each table (default: 10)").type("N"),
-      options.add("--profile", step.profile, "device profile, such as h100, that predicts node times").type("NAME"),
-      options.add("--write-measurement", step.write_measurement, "write node times, for --measurement of mem and diff")
-          .type("F.json"),
-      options.add("--debug", step.target.debug, "memory: put guards around storages, and NaNs into free memory")
+      options
+          .add("--debug", target.debug,
+               "memory: to find wrong memory accesses, put guard bytes around storages and NaNs into free memory")
           .type("WHAT"),
       options
-          .add("--isa", step.target.isa,
-               "base, avx2 or avx512 (default: $FXOPT_ISA, else the widest); results are bitwise equal for all three")
+          .add("--isa", target.isa,
+               "instruction set of the CPU kernels: base, avx2 or avx512 (default: $FXOPT_ISA, or the widest that the "
+               "CPU has). Results are bitwise equal for all three")
           .type("ISA"),
   };
+}
+
+std::vector<Option> declare_times(Options& options, RunStepFlags& step) {
+  return {
+      options
+          .add("--repeat", step.repeat,
+               "number of timed runs (default: 1). All runs start from the same inputs, and their outputs must have "
+               "the same bits")
+          .type("N"),
+      options
+          .add("--warmup", step.warmup,
+               "number of runs before the timed runs (default: 0, or 1 with --per-node or --write-measurement)")
+          .type("N"),
+      options.flag("--per-node", step.per_node,
+                   "add runs that execute one node at a time, and print the time of each node"),
+      options.add("--top", step.top, "with --per-node: print at most N rows of each table (default: 10)").type("N"),
+      options
+          .add("--profile", step.profile,
+               "with --per-node: device profile, such as h100. The tables then also show the time that the profile "
+               "predicts for each node")
+          .type("NAME"),
+      options
+          .add("--write-measurement", step.write_measurement,
+               "measure the time of each node and write it to this file, for the option --measurement of mem and diff")
+          .type("F.json"),
+  };
+}
+
+std::vector<Option> declare_step(Options& options, RunStepFlags& step) {
+  std::vector<Option> all = declare_values(options, step);
+  for (const std::vector<Option>& more : {declare_times(options, step), declare_target(options, step.target)}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
 }
 
 }  // namespace
@@ -206,15 +261,18 @@ CommandBody declare_run(Options options) {
   const std::shared_ptr<RunFlags> flags = std::make_shared<RunFlags>();
   options.add("IN", flags->inputs, "graph files that form one step; '-' is standard input").type("IN").required();
   options.flag("--dry-run", flags->dry_run,
-               "plan without running: print steps, bytes and the operators that fxopt cannot execute (exit 8)");
-  options.flag("--print-plan", flags->print_plan, "print the plan with the offset of each storage, and run nothing");
+               "plan the execution, but do not run the step. Print the memory, and the operators that fxopt cannot "
+               "execute. If there are such operators, exit with 8");
+  options.flag("--print-plan", flags->print_plan,
+               "print the planned calls and the memory offset of each storage, but do not run the step");
   options
       .add("--streams", flags->streams,
-           "number of streams (default: 1). A run on a GPU takes up to 8. A plan takes up to 2; the second "
-           "stream is for collectives")
+           "number of streams (default: 1). A run on a GPU can use up to 8. --dry-run and --print-plan accept up to 2, "
+           "and plan the collectives for the second stream")
       .type("N");
   options
-      .add("--symbol", flags->symbols, "a symbol's value: a number, min or max; repeatable (default: the file's hint)")
+      .add("--symbol", flags->symbols,
+           "value of a symbolic size (repeatable): a number, min or max (default: the hint in the file)")
       .type("NAME=VALUE")
       .one_each();
   const std::vector<Option> of_runs = declare_step(options, flags->step);

@@ -15,7 +15,7 @@
 namespace fxopt {
 namespace {
 
-// largest results of nodes, in bytes, that are compared with float64
+// Node results are compared with float64 only if their total size is at most this many bytes.
 constexpr int64_t kMostKept = int64_t{2} << 30;
 constexpr size_t kShownSuspects = 5;
 constexpr size_t kShownValues = 10;
@@ -103,7 +103,8 @@ Result<std::unique_ptr<Program>> RunComparison::prepare_in_float64() {
   return target_.prepare_on_host(wide_plan_->view(), values, options_(wide_inputs_->given()));
 }
 
-// Outputs, and results of the steps of `values`, in float64.
+// Runs the step in float64. Returns its outputs, and the results of the plan steps that produce
+// `values`.
 Result<RunComparison::Reference> RunComparison::run_in_float64(const std::vector<const NamedTensor*>& values) {
   const Result<std::unique_ptr<Program>> program = prepare_in_float64();
   if (!program.ok()) return program.error();
@@ -120,7 +121,7 @@ Result<RunComparison::Reference> RunComparison::run_in_float64(const std::vector
   return reference;
 }
 
-// True if the value is as expected. Differences are added to `lines_`.
+// Returns true if the value is as expected. Adds differences to `lines_`.
 bool RunComparison::compare_value(const NamedTensor& value, const SafetensorsTensor& expected,
                                   const Reference& reference) {
   nlohmann::ordered_json& list = console_.result()["comparison"];
@@ -155,7 +156,8 @@ bool RunComparison::compare_value(const NamedTensor& value, const SafetensorsTen
   return false;
 }
 
-// Counts the values without a counterpart, which do not affect the verdict.
+// Prints how many outputs and tensors of the file were not compared. They do not affect the
+// verdict.
 void RunComparison::print_uncompared(const std::vector<const NamedTensor*>& values,
                                      const std::vector<const NamedTensor*>& known, const SafetensorsFile& expected) {
   std::set<std::string_view> names;
@@ -169,19 +171,19 @@ void RunComparison::print_uncompared(const std::vector<const NamedTensor*>& valu
                      << count_text(tensors, "tensor") << " of the file missing in the step\n";
 }
 
-// If no value agrees, the two runs may have had different inputs or draws.
+// Prints a likely cause if no value agrees: the two runs had different inputs or random draws.
 void RunComparison::print_made_up() {
   const size_t made_up = facts_.inputs.bound().num_made_up();
   const bool has_draws = plan_.num_draws > 0 && !facts_.inputs.has_draws();
   if (made_up == 0 && !has_draws) return;
-  const std::string inputs = made_up == 0 ? "" : count_text(made_up, "input") + " made up by --fill";
-  const std::string draws = has_draws ? "draws" : "";
+  const std::string inputs = made_up == 0 ? "" : count_text(made_up, "input") + " of --fill";
+  const std::string draws = has_draws ? "random draws" : "";
   console_.product() << "  no value agrees: " << inputs << (made_up > 0 && has_draws ? " and " : "") << draws
                      << " depend on --seed " << facts_.flags.seed << "; was the file made with the same seed?\n";
 }
 
-// Runs the step again beside a float64 copy. If outputs leave many suspects, this finds a kernel
-// that is wrong in one type.
+// Runs the step again beside a float64 copy, and prints the first node whose result is far from
+// float64. This finds a kernel that is wrong in only one dtype.
 Status RunComparison::print_far_step() {
   const int64_t bytes = bytes_of_results(plan_, facts_.inputs.values());
   if (bytes > kMostKept) {
@@ -195,8 +197,8 @@ Status RunComparison::print_far_step() {
   const Result<std::optional<uint32_t>> found = first_far_step(program_, **wide, facts_.inputs.values());
   if (!found.ok()) return found.error();
   if (!found->has_value()) {
-    console_.product()
-        << "  every node is close to its float64 result: an error must be in both types, or in the expected values\n";
+    console_.product() << "  every node is close to its float64 result: the float64 run has the same error, or the "
+                          "expected values are wrong\n";
     return ok_status();
   }
   const std::string name(text_at(plan_, plan_.nodes[plan_.steps[**found].node].name));
@@ -216,7 +218,7 @@ void RunComparison::print_suspects(const std::vector<Compared>& compared) {
   }
   console_.result()["suspects"] = std::move(list);
   if (steps.empty()) {
-    console_.product() << "  suspects: no single step explains every difference\n";
+    console_.product() << "  suspects: no single node explains every difference\n";
   } else {
     console_.product() << "  suspects, the likeliest first: " << names
                        << (steps.size() > kShownSuspects

@@ -22,19 +22,20 @@ namespace fxopt {
 class Console;
 
 // Implements --expect: compares the values of a run with the values in a file. If values differ,
-// finds the steps that could explain the differences. Then finds the first node whose result is far
+// finds the nodes that could explain the differences. Then finds the first node whose result is far
 // from the float64 result of the same node.
 class RunComparison {
  public:
-  // All arguments must outlive the object, and `program` must have run. `options` returns the
-  // options for another run of the step. The argument of `options` is the memory for the caller's
-  // storages.
+  // All arguments must outlive the object, and `program` must have run. `options` is a function
+  // that returns the options for another run of the step. The function's argument is the memory of
+  // the inputs.
   RunComparison(Console& console, const RunFacts& facts, RunTarget& target, Program& program,
                 std::function<ExecuteOptions(const std::vector<void*>&)> options);
 
-  // Compares `values`, which are outputs and results of steps, and prints the findings. Runs the
-  // step up to three more times. Fails with kOutputsDiffer if values differ, and with kBadInput if
-  // the file has none of the values. Also fails with the errors of the float64 runs.
+  // Compares `values`, which are outputs of the step and results of single nodes, and prints the
+  // findings. Executes the step up to three more times: once as before, and twice in float64. Fails
+  // with kOutputsDiffer if values differ, and with kBadInput if the file has none of the values.
+  // Also fails with the errors of the additional executions.
   Status compare(const std::vector<const NamedTensor*>& values, const SafetensorsFile& expected);
 
  private:
@@ -56,9 +57,9 @@ class RunComparison {
   Program& program_;
   std::function<ExecuteOptions(const std::vector<void*>&)> options_;
   Tolerance tolerance_;
-  std::string lines_;  // text for values that differ
-  size_t shown_ = 0;   // number of differing values, including those that are not printed
-  size_t misshapen_ = 0;
+  std::string lines_;     // text for the first values that differ
+  size_t shown_ = 0;      // number of all differing values, including values not in `lines_`
+  size_t misshapen_ = 0;  // number of values whose dtype or sizes differ
   std::unique_ptr<Plan> wide_plan_;
   std::optional<WidenedInputs> wide_inputs_;
 };

@@ -15,7 +15,8 @@
 namespace fxopt {
 namespace {
 
-// A number of the command line: whole if without a point, an exponent, "nan" and "inf".
+// Parses a number of the command line. Without a point, an exponent, "nan" or "inf", the number is
+// an integer.
 std::optional<ScalarValue> number_of(const std::string& text) {
   char* end = nullptr;
   const double real = std::strtod(text.c_str(), &end);
@@ -41,7 +42,8 @@ Status RunInputs::open_files() {
   for (const std::string& path : paths) {
     const Result<const SafetensorsFile*> file = open(path);
     if (!file.ok()) return file.error();
-    // A file may hold other tensors: outputs to compare with, parameters of other steps.
+    // Other tensors of the file are ignored. Examples are expected outputs and parameters of other
+    // steps.
     size_t used = 0;
     for (const SafetensorsTensor& tensor : (*file)->content.tensors()) {
       if (!is_input(tensor.name)) continue;
@@ -81,7 +83,7 @@ bool RunInputs::is_input(std::string_view name) const {
   return false;
 }
 
-// NAME=FILE.npy, NAME=FILE.safetensors:KEY or NAME=NUMBER.
+// Adds one --input: NAME=FILE.npy, NAME=FILE.safetensors:KEY or NAME=NUMBER.
 Status RunInputs::add_input(const std::string& text) {
   const auto misread = [&](std::string hint) {
     return bad_value_error("--input takes NAME=FILE.npy, NAME=FILE.safetensors:KEY or NAME=NUMBER, not '" + text + "'",
@@ -135,7 +137,7 @@ SymbolValues RunInputs::symbols() const {
   return found;
 }
 
-// The mask of each step that draws, by its node's name. Sizes are checked.
+// Finds the mask of each dropout step in --draws, by the name of the step's node. Checks the sizes.
 Status RunInputs::find_draws() {
   if (flags_.draws.empty()) return ok_status();
   const Result<const SafetensorsFile*> file = open(flags_.draws);
@@ -154,7 +156,7 @@ Status RunInputs::find_draws() {
     return Error{ErrorCode::kBadInput,
                  flags_.draws + (mask == nullptr ? " has no mask" : " has a mask that is not bool or has other sizes") +
                      " for '" + name + "'",
-                 "--save-draws writes a mask for each node that draws",
+                 "--save-draws writes the mask of each dropout node",
                  {}};
   }
   return ok_status();

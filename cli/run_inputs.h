@@ -45,7 +45,8 @@ class RunInputs {
   const std::vector<std::string>& used() const { return used_; }
 
   bool has_draws() const { return !drawn_.empty(); }
-  // Returns the mask from --draws for a step, or null if the step has no mask.
+  // Returns the dropout mask that --draws gives for a step of the plan, or null if there is no
+  // mask.
   const void* drawn(uint32_t step) const;
 
  private:
@@ -64,7 +65,7 @@ class RunInputs {
   InputOptions options_;
   std::vector<std::string> used_;
   std::unique_ptr<StepInputs> inputs_;
-  std::map<uint32_t, const void*> drawn_;  // by step
+  std::map<uint32_t, const void*> drawn_;  // dropout masks, by step of the plan
 };
 
 }  // namespace fxopt

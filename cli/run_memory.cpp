@@ -38,7 +38,7 @@ std::string event_text(AllocatorAction action, int64_t bytes) {
   return std::to_string(bytes) + " bytes " + std::string(action_text(action));
 }
 
-// Workspaces of steps, by the nodes that the steps run.
+// Returns the workspaces of the steps, by the node that each step runs.
 std::vector<int64_t> by_node_id(const Graph& graph, const FxPlan& plan, const std::vector<int64_t>& workspaces) {
   std::unordered_map<uint64_t, int64_t> by_uid;
   for (uint32_t i = 0; i < plan.num_steps; ++i) {

@@ -1,4 +1,4 @@
-// The reports of `fxopt run` about a plan before anything runs.
+// Reports of `fxopt run` about a plan that has not run yet.
 
 #include "cli/run_plan.h"
 
@@ -24,7 +24,7 @@
 namespace fxopt {
 namespace {
 
-// "layers.1.moe, moe.py:512".
+// Returns the module and the source line of a node, such as "layers.1.moe, moe.py:512".
 std::string place_text(const FxPlan& plan, uint32_t node) {
   if (node >= plan.num_nodes) return {};
   const FxNode& row = plan.nodes[node];
@@ -35,7 +35,8 @@ std::string place_text(const FxPlan& plan, uint32_t node) {
   return text + file.substr(file.rfind('/') + 1) + ":" + std::to_string(row.line);
 }
 
-// The first tensor operand of the step, else its first tensor result: "bf16[512, 256]".
+// Returns the type of the first tensor operand of the step: "bf16[512, 256]". If the step has no
+// tensor operand, returns the type of the first tensor result.
 std::string operand_text(const FxPlan& plan, const FxStep& step) {
   const auto find = [&](uint32_t first, uint32_t count) -> std::string {
     for (uint32_t i = 0; i < count; ++i) {
@@ -79,7 +80,7 @@ size_t sum_of_calls(const std::vector<OpCoverage>& coverage) {
   return calls;
 }
 
-// "19 operators in 3237 calls".
+// Returns text such as "19 operators in 3237 calls".
 std::string coverage_text(const std::vector<OpCoverage>& coverage) {
   return count_text(coverage.size(), "operator") + " in " + count_text(sum_of_calls(coverage), "call");
 }
@@ -233,7 +234,7 @@ class PlanReport {
   std::vector<std::string> placements_;
 };
 
-// Prints how to apply each remedy of the list.
+// Prints how to apply each remedy that the operators need.
 void print_remedies(Console& console, const std::vector<OpCoverage>& missing) {
   for (size_t i = 0; i < kNumRemedies; ++i) {
     const auto remedy = static_cast<Remedy>(i);
@@ -257,7 +258,7 @@ bool report_faults(Console& console, const std::vector<PlanFault>& faults, const
   return !faults.empty();
 }
 
-// Reports every missing kernel at once, so that filling one gap does not only reveal the next.
+// Reports all missing kernels at once, so that adding one kernel does not just reveal the next gap.
 bool report_missing(Console& console, const FxPlan& plan, const std::string& input) {
   const std::vector<OpCoverage> coverage = cover(plan);
   std::vector<OpCoverage> missing;

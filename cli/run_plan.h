@@ -20,16 +20,17 @@ struct PlanReportOptions {
   ScalarValues::SymbolOf symbols;
 };
 
-// Reports a plan for `fxopt run --dry-run`: kernels, transfers, memory of each device, results that
-// rules predict, and operators without a kernel. An operator without a kernel is an error. Prints
-// text, and adds fields to the envelope's result.
+// Reports a plan for `fxopt run --dry-run`: kernels, transfers, the memory of each device, and
+// results whose recorded shape differs from the operator's shape rule. Also reports operators
+// without a kernel. An operator without a kernel is an error. Prints text, and adds fields to
+// Console::result(), which --json prints.
 void report_plan(Console& console, const FxPlan& plan, const PlanReportOptions& options);
 
-// Prints a table of operators without a kernel, the remedies, and the error. Returns false if every
-// operator has a kernel.
+// If operators lack a kernel, prints a table of these operators, the remedies and an error, and
+// returns true.
 bool report_missing(Console& console, const FxPlan& plan, const std::string& input);
 
-// Reports each fault that the plan checker found as an internal error. Returns true if there are
+// Reports each of the plan checker's `faults` as an internal error. Returns true if there are
 // faults.
 bool report_faults(Console& console, const std::vector<PlanFault>& faults, const std::string& input);
 

@@ -15,7 +15,7 @@ namespace fxopt {
 
 class Console;
 
-// The facts of a run that the report prints.
+// The facts that report_run() prints about the executions of a step.
 struct RunFacts {
   RunFacts(const Module& of_module, const FxPlan& of_plan, const RunStepFlags& of_flags, const RunInputs& of_inputs)
       : module(of_module), plan(of_plan), flags(of_flags), inputs(of_inputs) {}
@@ -26,28 +26,31 @@ struct RunFacts {
   const RunInputs& inputs;
   const RunTarget* target = nullptr;
   const Program* program = nullptr;
-  // The same program if it runs on a device; otherwise null.
+  // `program` as a DeviceProgram. Null if the program runs on the CPU.
   const DeviceProgram* on_device = nullptr;
-  // The seconds of the timed runs, measured with the device's events or with the CPU's clock.
+  // The seconds of each timed execution, measured with the device's events or with the CPU's clock.
   std::vector<double> seconds;
-  std::vector<double> launch_seconds;  // the CPU's time to launch each run; empty on the CPU
-  int64_t resident_bytes = 0;          // the process's largest resident size after the first run
+  // The CPU's time to launch each timed execution. Empty if the program runs on the CPU.
+  std::vector<double> launch_seconds;
+  int64_t resident_bytes = 0;  // the process's largest resident size after the first execution
 };
 
-// Prints the outcome, devices, inputs, draws, time and memory as text, and adds the same facts as
-// JSON to the result. Fails if the device cannot be read. O(elements of outputs).
+// Prints the outcome, devices, inputs, random draws, time and memory as text. Adds the same facts
+// as JSON to Console::result(). Fails if the outputs cannot be copied from the device's memory.
+// O(elements of outputs).
 Status report_run(Console& console, const RunFacts& facts);
 
-// Prints the time and memory of a run that was interrupted.
+// Prints the time and memory of an execution that was interrupted. `whole_runs` is the number of
+// complete executions before the interrupt.
 void report_interrupted_run(Console& console, const RunFacts& facts, uint32_t whole_runs, double seconds);
 
 // Returns the median: the middle of the sorted numbers, or the larger of the two middle numbers.
 // `numbers` must not be empty.
 double median_of(std::vector<double> numbers);
 
-// Returns the process's largest resident size so far, in bytes. The system counts this size for the
-// current address space. getrusage() is not used because it would include the size before exec.
-// Returns 0 if the system does not report the size.
+// Returns the process's largest resident size since exec, in bytes. getrusage() is not used,
+// because its figure includes the time before exec. Returns 0 if the system does not report the
+// size.
 int64_t largest_resident_bytes();
 
 // Formats a number with "%.9g", which prints enough digits for any float32.

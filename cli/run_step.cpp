@@ -63,7 +63,7 @@ class StepExecution {
     return ok_status();
   }
 
-  // Opens every file that is read, before anything runs.
+  // Opens every input file before anything runs.
   Status open_inputs() {
     if (!flags_.profile.empty()) {
       if (const Status status = take(profile_, load_device_profile(flags_.profile)); !status.ok()) return status;
@@ -77,8 +77,8 @@ class StepExecution {
     return check_guards_(inputs_.symbols());
   }
 
-  // The steps whose results are kept: those named by --save, and those with expected values in
-  // --expect.
+  // Finds the plan steps whose results are kept: nodes named by --save, and nodes with expected
+  // values in --expect.
   Status find_kept() {
     std::map<std::string_view, uint32_t> step_of;
     for (uint32_t i = 0; i < plan_.num_steps; ++i) {
@@ -116,7 +116,7 @@ class StepExecution {
     return options;
   }
 
-  // Results are kept from the first run.
+  // True if the result of the step is wanted and no earlier run has stored it.
   bool wants_result(uint32_t step) const { return kept_steps_.count(step) > 0 && kept_.count(step) == 0; }
   bool wants_mask(uint32_t step) const {
     return !flags_.save_draws.empty() && plan_.steps[step].draw != FX_NONE && plan_.steps[step].num_results > 1 &&
@@ -171,13 +171,14 @@ class StepExecution {
     return program_->upload();
   }
 
-  // A device's time comes from its own events. The launch time of the CPU is a separate column.
+  // Records the time of a run. On a device, events of the device give the time, and the CPU's
+  // launch time is recorded separately.
   void add_time(double host_seconds) {
     facts_.seconds.push_back(facts_.on_device == nullptr ? host_seconds : facts_.on_device->device_seconds());
     if (facts_.on_device != nullptr) facts_.launch_seconds.push_back(facts_.on_device->launch_seconds());
   }
 
-  // Copies of outputs double their memory, so they are made only if they are used.
+  // Outputs are copied only if the copies are used, because copies double the memory of outputs.
   bool needs_outputs() const { return !flags_.output.empty() || expected_ != nullptr || flags_.repeat + warmup() > 1; }
 
   bool same_bits(const std::vector<NamedTensor>& outputs) const {
@@ -199,12 +200,13 @@ class StepExecution {
             {}};
   }
 
-  // The first run has cold caches: if nodes are timed, it does not count.
+  // The number of runs that are not timed. If nodes are timed, the default is 1, because the first
+  // run has cold caches.
   uint32_t warmup() const { return static_cast<uint32_t>(flags_.warmup.value_or(wants_step_times() ? 1 : 0)); }
 
   bool wants_step_times() const { return flags_.per_node || !flags_.write_measurement.empty(); }
 
-  // Medians over the timed runs, with each step run alone.
+  // Runs each step of the plan separately, --repeat times, and stores the median times.
   Status time_steps() {
     std::vector<std::vector<FxStepTime>> runs;
     for (uint32_t i = 0; i < flags_.repeat; ++i) {
@@ -264,7 +266,7 @@ class StepExecution {
     return save_safetensors(path, tensors, {{"producer", "fxopt run"}});
   }
 
-  // The kept results of nodes, and the outputs.
+  // Returns the kept results of nodes, and the outputs.
   std::vector<const NamedTensor*> values() const {
     std::vector<const NamedTensor*> found;
     for (const auto& [step, kept] : kept_) {
@@ -293,7 +295,7 @@ class StepExecution {
   const SafetensorsFile* expected_ = nullptr;
   std::unique_ptr<Program> program_;
   RunFacts facts_;
-  std::vector<FxStepTime> times_;  // by step, if wanted
+  std::vector<FxStepTime> times_;  // by plan step; empty if nodes are not timed
   std::vector<NamedTensor> outputs_;
   std::set<uint32_t> kept_steps_;
   std::map<uint32_t, std::vector<NamedTensor>> kept_;  // by step

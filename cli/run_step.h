@@ -34,7 +34,7 @@ struct RunStepFlags {
   std::optional<uint64_t> warmup;
   bool per_node = false;
   std::optional<uint64_t> top;    // --top: lines of each table of --per-node; absent: 10
-  std::string profile;            // --profile: predicts node times
+  std::string profile;            // --profile: device profile that predicts node times
   std::string write_measurement;  // --write-measurement
   RunTargetFlags target;
 };

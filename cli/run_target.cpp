@@ -32,7 +32,7 @@ Result<const FxKernelTable*> chosen_kernels(const RunTargetFlags& flags) {
   return cpu_kernels(!flags.isa.empty() ? flags.isa : named != nullptr ? named : "");
 }
 
-// The ordinal of "cuda" or "cuda:1"; nothing for other names.
+// Returns the ordinal in "cuda" (0) or "cuda:1" (1). Returns nothing for other names.
 std::optional<int32_t> cuda_ordinal(std::string_view device) {
   if (device == "cuda") return 0;
   if (!device.starts_with("cuda:")) return std::nullopt;
@@ -48,7 +48,7 @@ Result<std::unique_ptr<Program>> as_program(Result<std::unique_ptr<Derived>> pro
   return std::unique_ptr<Program>(*std::move(program));
 }
 
-// Refuses flags that no GPU supports, before a plugin is opened.
+// Refuses flags that no GPU supports. Runs before a plugin is opened.
 Status check_device_flags(const RunTargetFlags& flags) {
   const auto refuse = [](const std::string& flag, const std::string& why) {
     return Status(Error{ErrorCode::kDeviceFailed, flag + " cannot be used on a GPU: " + why, "leave out " + flag, {}});
@@ -59,7 +59,7 @@ Status check_device_flags(const RunTargetFlags& flags) {
   if (flags.memory == "blocks")
     return refuse("--memory blocks", "a GPU has no system allocator; use --memory allocator");
   if (flags.memory == "allocator" && flags.streams > 1)
-    return refuse("--streams with --memory allocator", "its blocks are reused without waiting for other streams");
+    return refuse("--streams with --memory allocator", "the allocator reuses blocks without waiting for other streams");
   return ok_status();
 }
 

@@ -21,8 +21,8 @@ struct RunTargetFlags {
   uint32_t threads = 0;          // 0: one per processor
   std::string isa;               // empty: $FXOPT_ISA if set, else the widest
   std::string memory = "arena";  // or "allocator", "blocks"
-  std::string alloc_conf;        // for "allocator"
-  std::string debug;             // "memory"
+  std::string alloc_conf;        // allocator settings if `memory` is "allocator"
+  std::string debug;             // empty or "memory"
   uint32_t streams = 1;
 };
 
@@ -48,8 +48,8 @@ class RunTarget {
   std::string how() const;
   const PluginDevice* device() const { return device_.get(); }
 
-  // Applies `flags` to `options` and prepares the plan. prepare_on_host() always uses the CPU and
-  // the arena.
+  // Applies the flags of open() to `options`, and prepares the plan for execution. prepare() uses
+  // the device of the flags. prepare_on_host() always uses the CPU and the arena.
   Result<std::unique_ptr<Program>> prepare(const FxPlan& plan, const ScalarValues& values, ExecuteOptions options);
   Result<std::unique_ptr<Program>> prepare_on_host(const FxPlan& plan, const ScalarValues& values,
                                                    ExecuteOptions options) const;

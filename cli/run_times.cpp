@@ -22,14 +22,14 @@
 namespace fxopt {
 namespace {
 
-constexpr double kCloseEnough = 0.02;  // share of the step's time
+constexpr double kCloseEnough = 0.02;  // relative difference up to which times match
 
 struct Place {
   const Graph* graph = nullptr;
   NodeId node;
 };
 
-// Nodes by the uid with which plans name them.
+// Returns the nodes by uid. Plans refer to nodes by uid.
 std::unordered_map<uint64_t, Place> places_by_uid(const Module& module) {
   std::unordered_map<uint64_t, Place> places;
   for (const GraphId id : module.graphs()) {
@@ -39,7 +39,8 @@ std::unordered_map<uint64_t, Place> places_by_uid(const Module& module) {
   return places;
 }
 
-// Times in a column share one unit, that of the largest, so that they can be compared by eye.
+// The unit of a column of times. The largest time determines the unit, so that times can be
+// compared by eye.
 struct Unit {
   const char* name;
   double per_second;
@@ -57,13 +58,13 @@ struct Unit {
 
 constexpr Unit kLaunchUnit{"us", 1e6, 2};
 
-// One row of a table: a step, or every step of a module or an operator.
+// One row of a table: one step of the plan, or all steps of a module or of an operator.
 struct Row {
   std::string name;
   size_t steps = 0;
   double device = 0, launch = 0, predicted = 0;
   bool is_predicted = false;
-  bool is_too_fast = false;  // faster than the profile's device can be
+  bool is_too_fast = false;  // faster than the profile's device allows
 
   void add(const Row& other) {
     steps += other.steps;
@@ -99,7 +100,7 @@ class TimeTables {
       group(operators, std::string(op_name(times_.plan, step)), row);
       nodes.push_back(std::move(row));
     }
-    console_.product() << "each node alone, " << count_text(times_.runs, "run") << ", " << times_.method << ": "
+    console_.product() << "one node at a time, " << count_text(times_.runs, "run") << ", " << times_.method << ": "
                        << measured_time_text(all.device) << " in total\n";
     unit_ = Unit::of(all.device);
     if (times_.profile != nullptr && !times_.is_launched)
@@ -182,14 +183,13 @@ class TimeTables {
     table.add(std::move(cells));
   }
 
-  // Compares the sum of the nodes' times, each run alone, with the time of the step without
-  // profiling.
+  // Compares the sum of the times of all nodes, each run separately, with the time of a normal run.
   void compare_sum(double sum) {
     console_.result()["sum_of_nodes_seconds"] = sum;
     console_.product() << '\n';
     const double difference = times_.step_seconds > 0 ? sum / times_.step_seconds - 1 : 0;
     if (std::fabs(difference) <= kCloseEnough) {
-      console_.product() << "  the sum is the step's time, " << measured_time_text(times_.step_seconds)
+      console_.product() << "  the sum is equal to the time of the step, " << measured_time_text(times_.step_seconds)
                          << ", within 2 %\n";
       return;
     }
@@ -198,7 +198,7 @@ class TimeTables {
         : times_.is_launched
             ? "each node starts after the previous one has ended, and each node's time includes its launch"
             : "nodes that run alone wait for each other";
-    console_.product() << "  the sum is " << formatted("%.2f", 1 + difference) << " times the step's "
+    console_.product() << "  the sum is " << formatted("%.2f", 1 + difference) << " times the step's time of "
                        << measured_time_text(times_.step_seconds) << ": " << why << '\n';
   }
 

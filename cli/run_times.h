@@ -14,14 +14,14 @@ namespace fxopt {
 
 class Console;
 
-// The times of a plan's steps. Each step was run and timed on its own.
+// The times of a plan's steps, each measured on its own.
 struct StepTimes {
   StepTimes(const Module& of_module, const FxPlan& of_plan) : module(of_module), plan(of_plan) {}
 
   const Module& module;
   const FxPlan& plan;
   std::vector<FxStepTime> steps;  // median times, by step
-  double step_seconds = 0;        // time of the whole step in a normal run
+  double step_seconds = 0;        // time of the whole plan in a normal run
   uint32_t runs = 1;              // number of runs from which the medians are taken
   size_t shown = 10;              // rows of each table
   std::string device;             // "NVIDIA H100 80GB HBM3", "cpu"
@@ -32,8 +32,9 @@ struct StepTimes {
 };
 
 // Prints a table by module, a table by operator and a table of the slowest nodes, with measured and
-// predicted times. Also reports whether the sum of the nodes' times matches the step's time. Adds
-// the times of every node and their sum as JSON to the result. O(steps log steps).
+// predicted times. Also reports whether the sum of the nodes' times matches the time of the whole
+// plan. Adds the times of every node and their sum as JSON to Console::result(). O(steps log
+// steps).
 void report_step_times(Console& console, const StepTimes& times);
 
 // Writes the times as a measurement, which `mem` and `diff` read with --measurement. If a node ran

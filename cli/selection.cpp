@@ -14,7 +14,8 @@
 namespace fxopt {
 namespace {
 
-// "layers.1" of "layers.1.mlp"; empty at the top.
+// Returns the parent module: "layers.1" for "layers.1.mlp". Returns an empty text for a top-level
+// module.
 std::string_view parent_module(std::string_view path) {
   const size_t dot = path.rfind('.');
   return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
@@ -42,7 +43,7 @@ class Selector {
   }
 
  private:
-  // Subgraphs are included unless one graph is requested.
+  // Returns the graph of --graph. Without --graph, returns all graphs, including subgraphs.
   Result<std::vector<const Graph*>> find_graphs() const {
     if (!flags_.graph.empty()) return select_graphs(module_, flags_.graph, file_);
     std::vector<const Graph*> graphs;
@@ -73,7 +74,7 @@ class Selector {
     console_.error(unknown_node(name, names, file_));
   }
 
-  // The nodes selected by --node, else all nodes.
+  // Returns the nodes that --node selects. Without --node, returns all nodes.
   std::vector<NodeId> candidates(const Graph& graph) const {
     std::vector<NodeId> nodes;
     if (flags_.nodes.empty()) {
@@ -90,14 +91,15 @@ class Selector {
     const Graph& graph = *selection.graph;
     const IdMap<NodeId, Phase> phases = flags_.phase.empty() ? IdMap<NodeId, Phase>() : visible_phases(graph, validity);
     std::erase_if(selection.nodes, [&](NodeId id) {
-      // unmarked, if asked for
+      // With --phase unspecified, the stored phases are compared, because derived phases are never
+      // unspecified.
       const Phase phase = phase_ == Phase::kUnspecified ? graph[id].phase : phases.get(id);
       if (phase_.has_value() && phase != *phase_) return true;
       return !flags_.module_prefix.empty() && !is_in_modules(module_.text(graph[id].module_path));
     });
   }
 
-  // True if --module names the module or one that contains it; '*' matches any characters.
+  // True if --module names this module or a module around it. '*' matches any characters.
   bool is_in_modules(std::string_view path) const {
     const std::string& wanted = flags_.module_prefix;
     return is_within(path, wanted) || (wanted.find('*') != std::string::npos &&
@@ -119,7 +121,7 @@ class Selector {
   }
 
   void warn_no_match() const {
-    std::set<std::string_view> modules;  // every module path that --module could name
+    std::set<std::string_view> modules;  // all modules of the graphs
     for (const Graph* graph : graphs_) {
       for (const NodeId id : graph->nodes()) {
         std::string_view path = module_.text((*graph)[id].module_path);
@@ -138,7 +140,7 @@ class Selector {
   const Module& module_;
   const SelectionFlags& flags_;
   const std::string& file_;
-  std::optional<Phase> phase_;  // nothing: any phase
+  std::optional<Phase> phase_;  // absent: any phase
   std::vector<const Graph*> graphs_;
 };
 

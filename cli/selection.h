@@ -19,7 +19,8 @@ class Console;
 struct SelectionFlags {
   std::string graph;               // empty: all graphs
   std::vector<std::string> nodes;  // names, with or without '%'
-  std::optional<size_t> depth;     // number of edges around `nodes`; absent: 0
+  // Also selects nodes that are at most this many edges away from `nodes`. Absent: 0.
+  std::optional<size_t> depth;
   std::string phase;
   std::string module_prefix;
 

@@ -38,7 +38,7 @@ struct ShowFlags {
   bool summary = false;
   std::optional<uint64_t> top;
   std::optional<size_t> module_depth;
-  std::string dot;  // empty: none; "-": standard output; else a file
+  std::string dot;  // a file, or "-" for standard output; empty: no drawing
   bool dependences = false;
   bool is_brief = false;
   bool is_full = false;
@@ -65,7 +65,7 @@ nlohmann::ordered_json node_json(const Graph& graph, NodeId id, Phase phase) {
           {"text", print_node(graph, id)}};
 }
 
-// One call. A drawing for a file is kept until the end.
+// Shows all inputs of one command line. A drawing for a file is collected until the end.
 class Shower {
  public:
   Shower(Console& console, const ShowFlags& flags) : console_(console), flags_(flags) {}
@@ -76,7 +76,8 @@ class Shower {
     file_ = shown_input(path);
     if (flags_.dependences && !is_valid_input(console_, *module, path)) return;
     const bool is_plain = flags_.dependences || (!flags_.selection.has_any() && !flags_.summary && flags_.dot.empty());
-    // A summary counts the calls that run, as mem does, not the op that hides them.
+    // A summary counts the calls inside control_deps operators, as mem does, so these operators are
+    // lowered first.
     const Prepared prepared = flags_.summary ? prepare_logged(console_, *module, path)
                                              : Prepared{is_plain ? std::vector<Error>() : verify(*module, 1), {}, 0, 0};
     validity_ = prepared.broken.empty() ? Validity::kValid : Validity::kBroken;
@@ -117,7 +118,7 @@ class Shower {
     console_.write_product(text);
   }
 
-  // One line for the node, after `indent` spaces.
+  // Returns one line for the node, short enough to follow `indent` spaces.
   std::string line_of(const Graph& graph, NodeId node, size_t indent) const {
     return flags_.is_full ? print_node(graph, node) : brief_node(graph, node, console_.width() - indent);
   }
@@ -132,7 +133,8 @@ class Shower {
 
   void show_summary(const Module& module, const std::vector<Selection>& selections, nlohmann::ordered_json& result) {
     if (validity_ == Validity::kBroken) {
-      console_.warning("broken-invariants", where_in(file_), "broken graph: storages are left out; see `fxopt verify`");
+      console_.warning("broken-invariants", where_in(file_),
+                       "the graph is broken, so the summary leaves out storages; `fxopt verify` lists the errors");
     }
     const SummaryView view{flags_.top.value_or(SummaryView().top), flags_.module_depth};
     std::vector<bool> is_top_level(module.num_graph_ids(), false);
@@ -154,7 +156,7 @@ class Shower {
     }
     print_subgraphs(console_.product(), subgraphs, view);
     if (lowered_.done + lowered_.left > 0) {
-      console_.product() << "control_deps: " << lowered_.done << " counted as the calls that they contain, "
+      console_.product() << "control_deps: " << lowered_.done << " lowered to the calls that they contain, "
                          << lowered_.left << " not lowered\n";
     }
     result["control_deps"] = {{"lowered", lowered_.done}, {"left", lowered_.left}};
@@ -175,7 +177,7 @@ class Shower {
     if (flags_.dot == "-") console_.write_product(drawing_);
   }
 
-  // Titles the nodes of a graph, if several graphs are printed.
+  // If nodes of several graphs are printed, prints a title for each graph.
   void print_graph_title(const std::vector<Selection>& selections, const Graph& graph) {
     if (selections.size() == 1) return;
     console_.product() << "# @" << printable_line(graph.module().text(graph.name())) << '\n';
@@ -251,14 +253,19 @@ void run_show(Console& console, const ShowFlags& flags) {
 
 void declare_selection(Options options, SelectionFlags& flags) {
   options.add("--node", flags.nodes, "print this node, its inputs and its users; repeatable").type("NAME").one_each();
-  options.add("--depth", flags.depth, "with --node: all nodes up to N edges away, in schedule order").type("N");
+  options
+      .add("--depth", flags.depth, "with --node: print all nodes up to N edges away from this node, in schedule order")
+      .type("N");
   options
       .add("--phase", flags.phase,
-           "only nodes of this phase, as passes see it; a node must match every selection option")
+           "print only nodes of this phase: forward, loss, backward, optimizer or unspecified. A node must match all "
+           "selection options that are given")
       .type("PHASE");
-  options.add("--module", flags.module_prefix, "only nodes at or below this module path; '*' matches any characters")
+  options
+      .add("--module", flags.module_prefix,
+           "print only nodes of this module and its submodules; '*' matches any characters")
       .type("PREFIX");
-  options.add("--graph", flags.graph, "only nodes of this graph").type("NAME");
+  options.add("--graph", flags.graph, "print only nodes of this graph").type("NAME");
 }
 
 }  // namespace
@@ -270,10 +277,11 @@ CommandBody declare_show(Options options) {
   const Option summary = options.flag("--summary", flags->summary,
                                       "print a summary: inputs, phases, modules, calls, collectives, opaque nodes "
                                       "(see `fxopt help summary`)");
-  options.add("--top", flags->top, "with --summary: N rows of each list (default: 20)").type("N");
+  options.add("--top", flags->top, "with --summary: print at most N rows of each list (default: 20)").type("N");
   options
       .add("--module-depth", flags->module_depth,
-           "with --summary: the first N parts of module paths (default: as many as fit)")
+           "with --summary: group nodes by the first N parts of their module path (default: as many parts as fit into "
+           "--top rows)")
       .type("N");
   const Option dot = options
                          .flag("--dot{-}", flags->dot,
@@ -283,13 +291,14 @@ CommandBody declare_show(Options options) {
                          .excludes(summary);
   options
       .flag("--dependences", flags->dependences,
-            "print which nodes each node must follow, why, and how far it may move (see `fxopt help dependences`)")
+            "for each node, print the nodes that must run before it, the reasons, and how far the node may move (see "
+            "`fxopt help dependences`)")
       .excludes(summary)
       .excludes(dot);
   const Option brief = options.flag("--brief", flags->is_brief,
-                                    "print a line for each node, as wide as the terminal (80 to 160 columns): name, "
-                                    "type, call, phase, tag, module, source line (default)");
-  options.flag("--full", flags->is_full, "print all fields, in the text form that other commands can read")
+                                    "print one line for each node (default): name, type, call, phase, tag, module and "
+                                    "source line. Lines are cut to the width of the terminal (80 to 160 columns)");
+  options.flag("--full", flags->is_full, "print all fields of each node, in the text form that other commands can read")
       .excludes(brief);
   return [flags](Console& console) { run_show(console, *flags); };
 }

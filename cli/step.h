@@ -13,11 +13,12 @@ namespace fxopt {
 
 class Console;
 
-// A step as one graph: see compose_step().
+// A training step as one graph: see compose_step().
 struct ComposedStep {
   std::unique_ptr<Module> module;  // contains `graph` and the step's original graphs
   const Graph* graph = nullptr;
-  std::vector<StepRunRow> runs;  // empty for a step of one graph
+  // The executions of the original graphs in the step. Empty if there was only one execution.
+  std::vector<StepRunRow> runs;
 };
 
 // Composes the step in a module that was read from `inputs`. If the module has no step, prints the
@@ -25,13 +26,13 @@ struct ComposedStep {
 std::optional<ComposedStep> compose(Console& console, std::unique_ptr<Module> module,
                                     const std::vector<std::string>& inputs);
 
-// If the graphs of a module form one step by passing values to each other, returns the number of
-// runs. Otherwise returns 0.
+// Returns the number of graph executions in the step that the graphs of a module form. Returns 0 if
+// the graphs form no step, or if no execution takes an output of an earlier execution as an input.
 size_t linked_runs(const Module& module);
 
 // Loads files into one module. Each file has a part of one step, or the whole step. Every file is
-// verified on its own. The returned module is not prepared. If loading fails, prints the errors and
-// returns null.
+// verified on its own. Does not call prepare() on the returned module. If loading fails, prints the
+// errors and returns null.
 std::unique_ptr<Module> load_parts(Console& console, const std::vector<std::string>& inputs);
 
 // Merges modules that were read from `inputs` and are valid. `parts` must have at least one module.
@@ -49,6 +50,6 @@ std::string shown_inputs(const std::vector<std::string>& inputs);
 
 // The help text of --step.
 inline constexpr const char* kStepHelp =
-    "treat the files, or the graphs of one file, as one step: forward, then backward (see `fxopt help steps`)";
+    "treat the files, or the graphs of one file, as one training step: forward, then backward (see `fxopt help steps`)";
 
 }  // namespace fxopt

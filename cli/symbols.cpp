@@ -22,7 +22,7 @@ Error bad_value(const SymbolSetting& setting, const std::string& what, std::stri
   return bad_value_error("--symbol " + setting.text + what, std::move(hint));
 }
 
-// LOW..HIGH, or one number for both. False for any other text.
+// Parses LOW..HIGH, or one number for both ends. Returns false for any other text.
 bool parse_range(std::string_view text, SymbolSetting& setting) {
   const size_t dots = text.find("..");
   setting.kind = dots == std::string_view::npos ? Kind::kValue : Kind::kRange;
@@ -58,7 +58,7 @@ Result<SymbolSetting> parse_setting(const std::string& text) {
   return setting;
 }
 
-// The names of every symbol of a module, declared ones first.
+// Returns the names of all symbols of a module. Declared symbols come first.
 std::vector<StringId> symbol_names(const Module& module) {
   std::vector<StringId> names;
   IdMap<StringId, bool> is_known;
@@ -107,7 +107,7 @@ class SymbolBinder {
     return found;
   }
 
-  // A name absent from the module is an error of the user.
+  // Fails if the module lacks the name of the setting.
   Status check(const SymbolSetting& setting) const {
     if (names_.empty() && setting.name.find('*') != std::string::npos) return ok_status();
     std::vector<std::string_view> texts;

@@ -17,15 +17,15 @@ namespace fxopt {
 struct SymbolSetting {
   enum class Kind : uint8_t {
     kValue,
-    kMin,    // the smallest value of the file's range
-    kMax,    // the largest value of the file's range
-    kRange,  // LOW..HIGH, within the file's range
+    kMin,    // the smallest value of the range that the file gives for the symbol
+    kMax,    // the largest value of the range that the file gives for the symbol
+    kRange,  // LOW..HIGH, within the range that the file gives for the symbol
   };
-  std::string text;  // as given
+  std::string text;  // the value of --symbol as the user wrote it
   std::string name;
   Kind kind = Kind::kValue;
-  // The ends of a kRange. If an end is absent, the end of the file's range applies. For kValue,
-  // both ends are the value.
+  // The ends of a kRange. The file also gives a range for each symbol. If an end is absent here,
+  // the end of the file's range applies. For kValue, both ends are the value.
   std::optional<int64_t> low, high;
 };
 
@@ -35,15 +35,14 @@ Result<std::vector<SymbolSetting>> parse_symbol_settings(const std::vector<std::
 
 struct BoundSymbols {
   SymbolValues values;
-  // The ranges from kRange settings. If the hint of one of these symbols is outside of the symbol's
-  // range, `values` holds the nearest end of the range. Otherwise `values` does not hold the
-  // symbol.
+  // The ranges from kRange settings. A symbol in `ranges` is also in `values` if its hint is
+  // outside of the range. The value is then the nearest end of the range.
   SymbolRanges ranges;
 };
 
 // Applies the settings to the module's symbols. A name overrides a pattern, and a later pattern
-// overrides an earlier one. Fails with kUnknownNode if a setting matches no symbol. However, if the
-// module has no symbols, a pattern may match nothing. Fails with kBadOptionValue if a value is
+// overrides an earlier one. Fails with kUnknownNode if a setting matches no symbol. Exception: a
+// pattern may match nothing if the module has no symbols. Fails with kBadOptionValue if a value is
 // outside of a symbol's range. Also fails with kBadOptionValue if `min` or `max` names an end that
 // the range does not have. O(symbols * settings).
 Result<BoundSymbols> bind_symbols(const std::vector<SymbolSetting>& settings, const Module& module,

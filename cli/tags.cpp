@@ -1,4 +1,5 @@
-// fxopt tags: the outcome of every save and recompute tag, also of those that no pass carried out.
+// fxopt tags: reports the outcome of every save or recompute tag, even if no pass carried out the
+// tag.
 
 #include "cli/report/tags.h"
 
@@ -57,7 +58,7 @@ void print_heading(std::ostream& out, const std::string& shown, const std::vecto
   out << '\n';
 }
 
-// Warns once of each graph that has tags or marks but no backward.
+// Prints one warning for each graph that has recompute tags or marks but no backward.
 void warn_without_backward(Console& console, const std::string& shown, const std::vector<TagOutcome>& outcomes) {
   std::set<std::string> warned;
   for (const TagOutcome& each : outcomes) {
@@ -85,7 +86,7 @@ void list_tags(Console& console, const TagsFlags& flags, const std::string& show
   flags.strict ? refuse(console, shown, outcomes) : warn_without_backward(console, shown, outcomes);
 }
 
-// Loads the files, which form one step, into one module.
+// Loads the files into one module, and checks that they form one step.
 std::unique_ptr<Module> load_step(Console& console, const std::vector<std::string>& inputs) {
   std::unique_ptr<Module> module = load_parts(console, inputs);
   if (module == nullptr || !prepare_input(console, *module, inputs.front()).has_value()) return nullptr;
@@ -103,11 +104,16 @@ CommandBody declare_tags(Options options) {
   const std::shared_ptr<TagsFlags> flags = std::make_shared<TagsFlags>();
   options.add("IN", flags->inputs, "graph files; '-' is standard input").type("IN").required();
   options.flag("--step", flags->step, kStepHelp);
-  options.add("--top", flags->top, "print at most N rows; identical layers share a row (default: 32)").type("N");
+  options
+      .add(
+          "--top", flags->top,
+          "print at most N rows of the table of tags (default: 32). Nodes that differ only in the layer number share a "
+          "row")
+      .type("N");
   options.flag("--strict-tags", flags->strict,
-               "exit with 4 in any of these cases: a tag is ignored, dropped or conflicting; a MUST_RECOMPUTE is "
-               "overridden; a mark (ap_must_save) is lost; the step has recompute tags but no backward. Tags written "
-               "by a policy are not checked");
+               "exit with 4 in any of these cases: a save or recompute tag is ignored or dropped; a MUST_RECOMPUTE tag "
+               "is overridden; the mark `ap_must_save` of a node is lost; the training step has recompute tags "
+               "but no backward. `fxopt help verdicts` lists more cases. Tags that a pass wrote are not checked");
   return [flags](Console& console) {
     console.result()["files"] = nlohmann::ordered_json::array();
     if (!console.is_ok(check_inputs(flags->inputs))) return;

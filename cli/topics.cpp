@@ -1,4 +1,4 @@
-// The topics of `fxopt help`: the pages of cli/topics, which the build puts into the program.
+// The topics of `fxopt help`: the pages of cli/topics, which the build embeds in the program.
 #include "cli/topics.h"
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 
 namespace fxopt {
 
-// A concept that `fxopt help` explains: a page of cli/topics.
+// A concept that `fxopt help` explains. Its text is a page of cli/topics.
 struct Topic {
   std::string_view name;
   std::string_view summary;

@@ -47,7 +47,7 @@ std::string usage_text(const CommandLine& line, std::string_view name) {
   std::string out = "usage: fxopt " + (name.empty() ? "COMMAND" : command.name) + " [OPTION...]";
   Rows arguments, options, subcommands;
   for (const OptionInfo& option : command.options) {
-    if (option.type == "COMMAND") out += " --";  // the words after it have options of their own
+    if (option.type == "COMMAND") out += " --";  // options after it belong to COMMAND
     if (option.is_positional) out += " " + option_text(option);
     (option.is_positional ? arguments : options).emplace_back(option_text(option), option.help);
   }

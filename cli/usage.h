@@ -8,7 +8,7 @@
 namespace fxopt {
 
 // Returns the help of a command. If `name` is empty, returns the help of fxopt itself, which lists
-// the commands. CLI11's own layout changes between versions, so CLI11's layout is not used.
+// the commands. The layout is not CLI11's, because that layout changes between versions.
 std::string usage_text(const CommandLine& line, std::string_view name = "");
 
 // Returns an option as help shows it: "-o, --output OUT", "--json[=FILE]", "IN...".

@@ -31,7 +31,7 @@
 namespace fxopt {
 namespace {
 
-constexpr size_t kMaxOpaqueLines = 10;  // printed for each file
+constexpr size_t kMaxOpaqueLines = 10;  // lines for each file
 
 struct VerifyFlags {
   std::vector<std::string> inputs;
@@ -73,8 +73,8 @@ Result<ProofOptions> proof_options(const VerifyFlags& flags) {
   return options;
 }
 
-// Reports, by graph, the nodes for which passes assume the worst. Not an error: real graphs have
-// such nodes.
+// Reports opaque nodes by graph. Passes assume the worst about such nodes. They are no error,
+// because real graphs have them.
 nlohmann::ordered_json report_opaque(std::ostream& out, const Module& module, Validity validity) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   SubgraphEffects subgraphs(module);
@@ -102,7 +102,8 @@ nlohmann::ordered_json report_opaque(std::ostream& out, const Module& module, Va
   return json;
 }
 
-// Reports the proofs recorded in the file's certificate, unless the module changed since.
+// Reports the file's certificate: the proofs that `opt` recorded. If the module has changed since,
+// prints a warning instead.
 void report_certificate(Console& console, const Module& module, const std::string& path, nlohmann::ordered_json& file) {
   const Certificate& certificate = *module.certificate;
   ProofOptions options;
@@ -117,11 +118,11 @@ void report_certificate(Console& console, const Module& module, const std::strin
     return;
   }
   console.warning("stale-certificate", where_in(shown_input(path)),
-                  "the file's certificate is stale: the graph changed after it was proved");
+                  "the proofs recorded in the file no longer hold: the graph changed after its passes were proved");
 }
 
-// Forward marks on nodes that depend on a gradient: the first of each graph, with the count of the
-// others.
+// Returns one error for each graph in which nodes are marked forward but depend on a gradient. The
+// error names the first of these nodes.
 std::vector<Error> phase_errors(const Module& module) {
   std::vector<Error> errors;
   for (const GraphId id : top_level_graphs(module)) {
@@ -138,7 +139,7 @@ std::vector<Error> phase_errors(const Module& module) {
   return errors;
 }
 
-// Returns the module, or null if it cannot be read.
+// Verifies one input. Returns the module, or null if the input cannot be read.
 std::unique_ptr<Module> verify_one(Console& console, const VerifyFlags& flags, const std::string& path,
                                    nlohmann::ordered_json& file) {
   std::unique_ptr<Module> module = load_input(console, path);
@@ -148,7 +149,7 @@ std::unique_ptr<Module> verify_one(Console& console, const VerifyFlags& flags, c
     file["verdict"] = "unreadable";
     return nullptr;
   }
-  const size_t limit = std::max(flags.max_errors, size_t{1});  // one error decides the verdict
+  const size_t limit = std::max(flags.max_errors, size_t{1});  // the verdict needs one error
   Stopwatch watch;
   std::vector<Error> broken = verify(*module, limit + 1);
   console.stage("verified " + shown_input(path), watch.lap());
@@ -176,10 +177,10 @@ std::unique_ptr<Module> verify_one(Console& console, const VerifyFlags& flags, c
   return module;
 }
 
-// Proves that each module computes the same as the one of --against. Broken modules are not judged.
+// Proves that modules compute the same as the module of --against. Broken modules are not judged.
 class AgainstFile {
  public:
-  // Null after an error, which was reported.
+  // Reads the file of --against. After an error, reports the error and returns null.
   static std::unique_ptr<AgainstFile> load(Console& console, const VerifyFlags& flags) {
     const Result<ProofOptions> options = proof_options(flags);
     if (!console.is_ok(options)) return nullptr;
@@ -198,7 +199,8 @@ class AgainstFile {
     return file;
   }
 
-  // `what`: the file, or the files of a step, for messages.
+  // Compares `given` and reports the verdict. `what` names the file, or the files of a step, in
+  // messages.
   void judge(Console& console, const VerifyFlags& flags, const Module& given, const std::string& what,
              nlohmann::ordered_json& file) {
     Stopwatch watch;
@@ -213,7 +215,8 @@ class AgainstFile {
     const bool is_open = is_left_open(module, proof);
     if (is_open) {
       proof.answer = ProofAnswer::kUndecided;
-      proof.missing = "an allowed rewrite rule may explain the call, but its conditions could not be shown to hold";
+      proof.missing =
+          "an allowed rewrite rule may explain the call, but fxopt could not show that the conditions of the rule hold";
     }
     console.stage("compared " + what, watch.lap());
     const std::string shown = printable_line(what);
@@ -231,10 +234,11 @@ class AgainstFile {
     if (renamed != nullptr) error.where.graph = given.text(given.graph(top_level_graphs(given)[0]).name());
     const bool lacks_graph = std::any_of(proof.differences.begin(), proof.differences.end(),
                                          [](const ProofDifference& item) { return item.what.starts_with("graph @"); });
-    if (lacks_graph && !flags.step) error.hint = "graphs are matched by name; --step compares each side as one step";
+    if (lacks_graph && !flags.step)
+      error.hint = "graphs are matched by name; with --step, all graphs of a file are compared as one step";
     console.product() << shown << ": " << answer_word(proof.answer) << ", against " << other << '\n';
-    // An allowed rewrite rule may explain the difference, but the proof is missing: neither
-    // "differs" nor a pass.
+    // If an allowed rewrite rule may explain the difference (is_open), the verdict is undecided,
+    // but still an error.
     if (proof.answer == ProofAnswer::kUndecided && !flags.strict && !is_open) {
       console.warning("undecided", error.where, error.message);
     } else {
@@ -248,8 +252,8 @@ class AgainstFile {
                              : Prover(*module_, options_, claims_by_origins(*module_, module, rewrites_)).prove(module);
   }
 
-  // Graphs are compared by name. Returns a copy in which the only graph has the name of the only
-  // graph of the other file, or null if no such copy is needed.
+  // Graphs are compared by name. If both files have one graph, of different names, returns a copy
+  // with the name of the other graph. Otherwise returns null.
   std::unique_ptr<Module> with_name_of_other(const Module& module) const {
     const std::vector<GraphId> before = top_level_graphs(*module_), after = top_level_graphs(module);
     if (options_.as_step || before.size() != 1 || after.size() != 1) return nullptr;
@@ -257,7 +261,7 @@ class AgainstFile {
     if (module.text(module.graph(after[0]).name()) == wanted) return nullptr;
     std::unique_ptr<Module> copy = module.clone();
     const StringId name = copy->intern(wanted);
-    if (copy->find_graph(name).is_valid()) return nullptr;  // a subgraph
+    if (copy->find_graph(name).is_valid()) return nullptr;  // a subgraph has this name
     IdMap<StringId, StringId> names;
     for (const GraphId id : copy->graphs()) names[copy->graph(id).name()] = copy->graph(id).name();
     names[copy->graph(after[0]).name()] = name;
@@ -265,7 +269,7 @@ class AgainstFile {
     return copy;
   }
 
-  // True if an allowed rewrite rule may have made the first difference.
+  // True if an allowed rewrite rule may have caused the first difference.
   bool is_left_open(const Module& module, const ModuleProof& proof) const {
     if (rewrites_.empty() || proof.answer != ProofAnswer::kDiffers || !proof.first_new.is_valid()) return false;
     const Module& after = proof.step != nullptr ? *proof.step : module;
@@ -286,8 +290,8 @@ class AgainstFile {
   Prover prover_;
 };
 
-// Checks that the files form one step if each is valid. `against`: null, or the graph to compare it
-// with.
+// If all files are valid, checks that they form one step. If `against` is not null, also compares
+// this step with the graph of --against.
 void verify_step(Console& console, const VerifyFlags& flags, std::vector<std::unique_ptr<Module>> modules,
                  AgainstFile* against) {
   nlohmann::ordered_json& result = console.result()["step"];
@@ -313,23 +317,29 @@ void verify_step(Console& console, const VerifyFlags& flags, std::vector<std::un
 CommandBody declare_verify(Options options) {
   const std::shared_ptr<VerifyFlags> flags = std::make_shared<VerifyFlags>();
   options.add("IN", flags->inputs, "graph files; '-' is standard input").type("IN").required();
-  options.add("--max-errors", flags->max_errors, "print at most N errors for each file, at least one (default: 100)")
+  options
+      .add("--max-errors", flags->max_errors,
+           "print at most N errors for each file (default: 100). 0 has the same effect as 1")
       .type("N");
-  options.flag("--step", flags->step, std::string(kStepHelp) + "; also check that they fit together");
+  options.flag("--step", flags->step, std::string(kStepHelp) + "; also check that the graphs fit together");
   options
       .add("--against", flags->against,
-           "prove that each input computes the same as this graph: outputs, writes, shared memory, random draws, "
-           "collectives and other effects (exit 4 if not). With --step, all inputs together are one side")
+           "prove that each graph file IN computes the same as the file BEFORE: the same outputs, in-place writes, "
+           "aliases, random draws, collectives and other effects. If a difference is found, exit with 4. With --step, "
+           "all files IN together are compared with BEFORE")
       .type("BEFORE");
   options
-      .add("--allow", flags->allow,
-           "differences to allow; repeatable. Omissions: dead-draws, dead-collectives, dead-assertions, no-backward "
-           "(for a joint graph). Rewrite rules, checked at each node that records its origin: "
-           "bucket, bucketed-reduction, gathers, own-shard, added-reductions")
+      .add(
+          "--allow", flags->allow,
+          "differences to allow (repeatable). dead-draws, dead-collectives, dead-assertions: IN may lack unused random "
+          "draws, unused collectives or assertions of BEFORE. no-backward: IN may lack the backward of a joint graph. "
+          "All other values are rewrite rules that the proof may use: bucket, bucketed-reduction, gathers, own-shard, "
+          "added-reductions. The proof uses a rule only at nodes that a pass changed, as recorded in the file")
       .type("LIST")
       .separated_by(',')
       .one_each();
-  options.flag("--strict", flags->strict, "also exit with 4 if a proof is undecided");
+  options.flag("--strict", flags->strict,
+               "with --against: also exit with 4 if the graphs are neither proved equal nor shown to differ");
   return [flags](Console& console) {
     console.result()["files"] = nlohmann::ordered_json::array();
     if (!console.is_ok(check_inputs(flags->inputs))) return;
@@ -340,7 +350,7 @@ CommandBody declare_verify(Options options) {
     } else if (!flags->allow.empty() || flags->strict) {
       return console.error(usage_error("--allow and --strict need --against", "add --against BEFORE"));
     }
-    std::vector<std::unique_ptr<Module>> modules(flags->inputs.size());  // for the step
+    std::vector<std::unique_ptr<Module>> modules(flags->inputs.size());  // used only with --step
     for_each_input(console, flags->inputs, [&](size_t i, nlohmann::ordered_json& file) {
       std::unique_ptr<Module> module = verify_one(console, *flags, flags->inputs[i], file);
       if (against != nullptr && !flags->step && module != nullptr && file["verdict"] == "ok") {

@@ -83,7 +83,7 @@ std::optional<std::string> from_base64(std::string_view text) {
       if (digit < 0) return std::nullopt;
       group = group << 6 | static_cast<uint32_t>(digit);
     }
-    // Unused bits must be zero, or two texts would mean the same bytes.
+    // Unused bits must be zero, so that each byte string has only one encoding.
     if (digits < 4 && (group & (digits == 3 ? 0xffU : 0xffffU)) != 0) return std::nullopt;
     for (size_t j = 0; j + 1 < digits; ++j) out += static_cast<char>(group >> (16 - 8 * j) & 0xff);
   }
@@ -186,7 +186,7 @@ std::optional<std::string> unquote(std::string_view literal) {
 std::string human_bytes(double bytes) {
   constexpr std::array<std::string_view, 7> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   size_t unit = 0;
-  // Compares as printed, so that 1048575 becomes 1.00 MiB and not 1024.00 KiB.
+  // Compares the size as it would be rounded, so that 1048575 becomes 1.00 MiB, not 1024.00 KiB.
   while (unit + 1 < kUnits.size() && std::fabs(bytes) >= (unit == 0 ? 1023.5 : 1023.995)) {
     bytes /= 1024;
     ++unit;

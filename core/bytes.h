@@ -18,14 +18,14 @@ std::optional<std::string> from_base64(std::string_view text);
 std::string quote(std::string_view text);
 
 // Returns `text` with the escapes of quote() for control characters and for bytes that are not
-// UTF-8. Names and paths come from files, and a file must not control a terminal. printable_line()
-// escapes line feeds, and printable_lines() keeps them. O(length).
+// UTF-8. Without these escapes, a name or path from a file could send commands to the terminal.
+// printable_line() escapes line feeds, and printable_lines() keeps line feeds. O(length).
 std::string printable_line(std::string_view text);
 std::string printable_lines(std::string_view text);
 
-// Decodes a literal, as the inverse of quote(). `literal` includes both quotation marks. Returns
-// nullopt if `literal` is malformed. Bytes that quote() would escape are accepted without an
-// escape, except line feeds and quotation marks.
+// Decodes a literal, as the inverse of quote(). `literal` includes both quotation marks. Inside the
+// literal, line feeds, quotation marks and backslashes must be escaped. Other bytes may be escaped.
+// Returns nullopt if `literal` is malformed.
 std::optional<std::string> unquote(std::string_view literal);
 
 // Returns true if `text` is well-formed UTF-8: no overlong forms, no surrogates, at most U+10FFFF.

@@ -5,8 +5,8 @@
 
 namespace fxopt {
 
-// Reports a bug in fxopt itself. FXOPT_CHECK throws this exception. Only cli catches this
-// exception. cli writes a reproducer and exits with code 1.
+// Reports a bug in fxopt itself. FXOPT_CHECK throws this exception. Only the code in cli/ catches
+// this exception, writes a reproducer and exits with code 1.
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;

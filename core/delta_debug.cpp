@@ -5,7 +5,8 @@
 namespace fxopt {
 namespace {
 
-// Tries each run of `size` items once, the last first. Returns true if one was removed.
+// Tries to remove each run of `size` items once, from the last run to the first. Returns true if a
+// run was removed.
 bool remove_runs(std::vector<size_t>& left, size_t size, const std::function<bool(const std::vector<size_t>&)>& remove,
                  const std::function<bool(size_t)>& is_there) {
   bool has_removed = false;

@@ -11,10 +11,10 @@ namespace fxopt {
 namespace {
 
 constexpr size_t kCodeDigits = 4;
-constexpr size_t kMaxCompared = 256;  // characters of a name: longer ones are not slips
+constexpr size_t kMaxCompared = 256;  // characters; a longer name is not a misspelling
 constexpr size_t kMinBeginning = 3;   // minimum length of a name that matches as a prefix
 
-// "file:12:9: ", "file: byte 40: ", or as much as is known.
+// Returns "file:12:9: " or "file: byte 40: ". Leaves out the parts that are unknown.
 std::string format_place(const Where& where) {
   std::string place = printable_line(where.file);
   if (where.line > 0) {

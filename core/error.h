@@ -7,8 +7,7 @@
 
 namespace fxopt {
 
-// The exit codes of fxopt. They are part of fxopt's contract. `fxopt help exit-codes` documents
-// them.
+// The stable exit codes of fxopt. `fxopt help exit-codes` documents each code.
 enum class ExitCode : int {
   kDone = 0,
   kBug = 1,
@@ -61,7 +60,7 @@ enum class ErrorCode : uint16_t {
   kBadMeasurement = 317,
   kBadInput = 318,  // fxopt run: a tensor that does not match the step's input
 
-  kVerifyStructure = 401,  // groups of the verifier's rules, see ir/check/verify.h
+  kVerifyStructure = 401,  // 401 to 407: groups of the verifier's rules, see ir/check/verify.h
   kVerifyOrder = 402,
   kVerifyValue = 403,
   kVerifyAlias = 404,
@@ -69,8 +68,8 @@ enum class ErrorCode : uint16_t {
   kVerifyPhase = 406,
   kVerifyReference = 407,
   kTagConflict = 410,      // --strict-tags
-  kTagUnrepeatable = 411,  // rule 3 of the tag list
-  kPhaseConflict = 412,    // a forward-marked node depends on a tangent
+  kTagUnrepeatable = 411,  // a node is tagged for recompute, but its second run may differ
+  kPhaseConflict = 412,    // a node that is marked as forward depends on a tangent
   kWarning = 413,          // --werror
   kNotEquivalent = 420,    // the output graph differs from the input graph in its results
   kNotProved = 421,        // the proof needs a fact that is missing
@@ -132,14 +131,14 @@ struct ErrorInfo {
 // tests check it.
 const std::vector<ErrorInfo>& error_table();
 
-// Returns the row of `code`. Every enumerator has a row.
+// Returns the entry of error_table() for `code`. Every enumerator has an entry.
 const ErrorInfo& error_info(ErrorCode code);
 
 // Returns the code as text, such as "FX0306".
 std::string code_name(ErrorCode code);
 
-// Returns the row of the code that `name` spells as "FX0306", "fx306" or "306". Returns nullptr if
-// the code does not exist.
+// Finds the entry of error_table() for a name such as "FX0306", "fx306" or "306". Returns nullptr
+// if the code does not exist.
 const ErrorInfo* find_error_info(std::string_view name);
 
 // Formats an error for people, without a final line feed. The first line is "file:line:col:
@@ -149,14 +148,19 @@ const ErrorInfo* find_error_info(std::string_view name);
 std::string format_error(const Error& error);
 
 // Returns the candidate closest to `name` by edit distance. An edit is an insertion, a deletion, a
-// replacement, or a swap of neighbours. Upper and lower case are equal. The distance must be at
-// most a quarter of the longer length, rounded up. If no candidate is that close, returns the first
-// candidate that begins with `name`. This second rule requires a `name` of at least three
-// characters. Otherwise returns an empty view. The result is always empty if `name` has fewer than
-// 2 or more than 256 characters. In a tie, the earlier candidate wins. O(candidates * length^2).
+// replacement, or a swap of neighbours. Upper and lower case are equal. A candidate is close enough
+// if its distance from `name` is at most a quarter of the length of the longer text, rounded up. In
+// a tie, the earlier candidate wins.
+//
+// If no candidate is close enough, returns the first candidate that begins with `name`. If no
+// candidate begins with `name`, returns the longest candidate that is a prefix of `name`. For both
+// rules, the prefix must have at least three characters.
+//
+// Returns an empty view if nothing matches, or if `name` has fewer than 2 or more than 256
+// characters. O(candidates * length^2).
 std::string_view closest_name(std::string_view name, const std::vector<std::string_view>& candidates);
 // Returns "did you mean 'x'?" if closest_name() finds a candidate x. Otherwise returns `otherwise`.
-// Names may come from a file, so the text is escaped when it is printed.
+// Does not escape names that come from a file, because format_error() escapes its text.
 std::string suggestion(std::string_view name, const std::vector<std::string_view>& candidates,
                        std::string_view otherwise = "");
 

@@ -1,4 +1,4 @@
-// The table behind `fxopt help CODE`: the sections of core/errors.md, which the build embeds.
+// Reads the table for `fxopt help CODE` from core/errors.md, which the build embeds.
 #include <algorithm>
 #include <optional>
 #include <span>

@@ -1,5 +1,5 @@
-// POSIX calls instead of iostreams: only they report why a call failed, flush to the disk, and
-// create a file exclusively.
+// This file uses POSIX calls instead of iostreams. Only the POSIX calls report why a call failed,
+// flush to the disk, and create a file exclusively.
 #include "core/file.h"
 
 #include <algorithm>
@@ -26,11 +26,11 @@ namespace {
 using Pieces = std::span<const std::string_view>;
 
 constexpr size_t kChunk = size_t{1} << 20;
-// The highest level worth its time. A training step of 32,000 nodes, 3.2 MB: level 3 takes 0.007 s
-// and gives 467 kB, level 9 takes 0.047 s and gives 442 kB. Level 19 takes 1.36 s, twenty times the
-// rest of a conversion, and gives 384 kB.
+// Level 9 is the highest level that is worth its time. Figures for a training step of 32,000 nodes
+// and 3.2 MB: level 3 takes 0.007 s and gives 467 kB. Level 9 takes 0.047 s and gives 442 kB. Level
+// 19 gives 384 kB, but takes 1.36 s, which is twenty times the rest of a conversion.
 constexpr int kZstdLevel = 9;
-constexpr int kMaxLinks = 40;  // symbolic links on the way to a file, as the kernel counts them
+constexpr int kMaxLinks = 40;  // limit of symbolic links in a path, as in the Linux kernel
 
 std::string shown_path(const std::string& path, std::string_view stream) {
   return path == "-" ? std::string(stream) : path;
@@ -52,7 +52,7 @@ Result<std::string> read_all(int fd, const std::string& file, uint64_t max_bytes
   size_t used = 0;
   while (true) {
     if (used == bytes.size()) {
-      // One byte beyond the size makes the last read find the end without growing.
+      // With one extra byte, the last read finds the end of the file without a larger buffer.
       bytes.resize(used == 0 && size > 0 ? size + 1 : used + std::max(used, kChunk));
     }
     const ssize_t count = ::read(fd, bytes.data() + used, std::min(bytes.size() - used, size_t{1} << 30));
@@ -68,15 +68,15 @@ Result<std::string> read_all(int fd, const std::string& file, uint64_t max_bytes
 
 bool is_zstd(std::string_view bytes) { return bytes.substr(0, 4) == "\x28\xb5\x2f\xfd"; }
 
-// Streams, so that neither a false size in the header nor a small file that unpacks to a huge one
-// takes more memory than `max_bytes` allows.
+// Decompresses in chunks, so that `max_bytes` limits the memory even if the size in the header is
+// wrong.
 Result<std::string> decompress(std::string_view packed, const std::string& file, uint64_t max_bytes) {
   const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), &ZSTD_freeDCtx);
   if (context == nullptr) return make_file_error(ErrorCode::kFileTooLarge, file, "not enough memory to decompress");
   std::string bytes;
   const uint64_t promised = ZSTD_getFrameContentSize(packed.data(), packed.size());
-  // Above this ratio, which graphs do not reach, the promised size is not trusted and the buffer
-  // grows step by step.
+  // Graphs compress by less than a factor of 64. Above this factor, the code does not trust the
+  // size in the header, and the buffer grows step by step.
   if (promised <= packed.size() * uint64_t{64} && promised <= max_bytes) bytes.reserve(promised);
   std::string chunk(ZSTD_DStreamOutSize(), '\0');
   ZSTD_inBuffer in{packed.data(), packed.size(), 0};
@@ -117,7 +117,7 @@ Result<std::string> read_plain(const std::string& path, const std::string& file,
 Result<std::string> compress(std::string_view bytes, const std::string& file) {
   const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(), &ZSTD_freeCCtx);
   if (context == nullptr) return make_file_error(ErrorCode::kFileWrite, file, "not enough memory to compress");
-  // One thread (the default), so that equal input gives equal bytes on every machine.
+  // Uses one thread, the default, so that equal input gives equal bytes on every machine.
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, kZstdLevel);
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_contentSizeFlag, 1);
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
@@ -140,7 +140,7 @@ Status write_all(int fd, std::string_view bytes, const std::string& file) {
   return ok_status();
 }
 
-// Writes the pieces in sequence. Small ones are collected, so that one system call writes many.
+// Writes the pieces in sequence. Joins small pieces, so that one system call writes many pieces.
 Status write_pieces(int fd, Pieces pieces, const std::string& file) {
   std::string small;
   for (const std::string_view piece : pieces) {
@@ -160,8 +160,8 @@ Status write_pieces(int fd, Pieces pieces, const std::string& file) {
 }
 
 Status write_special(const std::string& path, Pieces pieces) {
-  // Appending has no effect on a device. For a redirected standard output it continues at the end
-  // of the shell's file.
+  // If the shell redirected standard output to a file, O_APPEND continues at the end of this file.
+  // On a device, O_APPEND has no effect.
   FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   if (fd.get() < 0) return write_error(path, "open the file", errno);
   Status status = write_pieces(fd.get(), pieces, path);
@@ -169,8 +169,8 @@ Status write_special(const std::string& path, Pieces pieces) {
   return fd.close() ? ok_status() : Status(write_error(path, "write the file", errno));
 }
 
-// Another name of an open descriptor: renaming a file over it would replace the link, or leave its
-// reader an old file.
+// Returns true if `path` is a name of an open file descriptor. A rename to this path would replace
+// the link in /dev, or the reader of the descriptor would keep the old file.
 bool is_descriptor_path(std::string_view path) {
   return path == "/dev/stdout" || path == "/dev/stderr" || path.starts_with("/dev/fd/") || path.starts_with("/proc/");
 }
@@ -186,9 +186,9 @@ std::string follow_links(std::filesystem::path path) {
   return path.string();
 }
 
-// A new file beside the target that replaces the target when it is complete; removed otherwise. If
-// the file system supports it, the file has no name until then, so that a killed process leaves
-// nothing behind.
+// A new file in the folder of the target. rename_to() replaces the target with the file. Otherwise,
+// the destructor removes the file. If the file system supports O_TMPFILE, the file has no name
+// until it is complete, so a killed process leaves no file behind.
 class TemporaryFile {
  public:
   TemporaryFile(const std::string& target, mode_t mode) {
@@ -231,7 +231,7 @@ class TemporaryFile {
   }
 
  private:
-  // crashed processes with our process number may have left this many files
+  // A limit, because crashed processes with the same process id may have left many files.
   static constexpr int kMaxAttempts = 10000;
   static constexpr const char* kOwnDescriptors = "/proc/self/fd/";
 
@@ -253,7 +253,7 @@ class TemporaryFile {
 
 // `existing` describes the replaced file, or is null.
 Status write_regular(const std::string& target, const struct stat* existing, Pieces pieces, const std::string& file) {
-  // A rename would replace a file its owner has protected from writing.
+  // Without this check, the rename would replace even a write-protected file.
   if (existing != nullptr && ::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0)
     return write_error(file, "write the file", errno);
   const mode_t permissions = existing != nullptr ? existing->st_mode & 07777 : 0666;
@@ -281,7 +281,7 @@ Status write_path(const std::string& path, Pieces pieces) {
   if (exists && S_ISDIR(info.st_mode)) return write_error(path, "write the file", EISDIR);
   if (is_descriptor_path(path) || (exists && !S_ISREG(info.st_mode))) return write_special(path, pieces);
   if (!exists) return write_regular(follow_links(path), nullptr, pieces, path);
-  // Resolves symbolic links, so that the link stays and its target is replaced.
+  // Resolves symbolic links, so that the rename replaces the target and keeps the link.
   const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr), &std::free);
   if (resolved == nullptr) return write_error(path, "resolve the path", errno);
   return write_regular(resolved.get(), &info, pieces, path);

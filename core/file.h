@@ -16,22 +16,21 @@ Result<std::string> read_file(const std::string& path, uint64_t max_bytes = uint
 
 // Writes `bytes` to `path` atomically. First writes a new file in the same folder and flushes it.
 // Then renames the new file to `path`. If an error occurs, the old file is unchanged. A replaced
-// file keeps its permissions. A symbolic link is followed and remains a link, wherever the link
-// points. A file that its owner may not write is not replaced. If `path` is "-", writes to standard
-// output. If `path` ends in ".zst", compresses the bytes with zstd, deterministically. Special
-// files such as /dev/null are written directly. Errors: kFileWrite.
+// file keeps its permissions. If `path` is a symbolic link, replaces the target of the link and
+// keeps the link. Fails if the old file is write-protected. If `path` is "-", writes to standard
+// output. If `path` ends in ".zst", compresses the bytes with zstd. Equal bytes give equal files.
+// Special files such as /dev/null are written directly. Errors: kFileWrite.
 Status write_file(const std::string& path, std::string_view bytes);
 
-// Writes `pieces` in sequence to one file, like write_file(). Uses only 1 MiB of memory, because
-// the pieces are not joined in memory. If `path` ends in ".zst", however, the pieces are joined and
-// compressed. A piece may be mapped from the file that is replaced, because the mapped pages stay
-// valid. Errors: kFileWrite.
+// Writes `pieces` in sequence to one file, like write_file(). If `path` ends in ".zst", joins the
+// pieces in memory and compresses the result. Otherwise needs only a buffer of 1 MiB. A piece may
+// be mapped from the file that is replaced, because the mapped pages remain valid. Errors:
+// kFileWrite.
 Status write_file_pieces(const std::string& path, std::span<const std::string_view> pieces);
 
-// Returns the same text for any two paths of one file. For an existing file, the text is the
-// system's identity of the file. All hard links to a file therefore have the same text. For a
-// missing file, the text is the path at which the file would be created. Symbolic links in that
-// path are followed.
+// Returns the same text for any two paths of one file. For an existing file, the text contains the
+// device number and the inode number. All hard links to a file therefore have the same text. For a
+// missing file, the text is the path at which write_file() would create the file.
 std::string file_identity(const std::string& path);
 
 // Returns true for files that are written in place and not replaced. These are devices, pipes, and

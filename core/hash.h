@@ -12,8 +12,9 @@ namespace fxopt {
 // every machine. O(length).
 uint64_t hash_bytes(std::string_view bytes);
 
-// A hash of 128 bits. For a billion different inputs, the probability of two equal hashes is 10^-21
-// (n^2 / 2^129). The probability is higher for inputs that were built to collide.
+// A hash of 128 bits. For n different inputs, the probability of two equal hashes is n^2 / 2^129,
+// which is 10^-21 for a billion inputs. For inputs that were built to collide, the probability is
+// higher.
 struct Hash128 {
   uint64_t high = 0;
   uint64_t low = 0;
@@ -25,8 +26,8 @@ struct Hash128Hash {
   size_t operator()(const Hash128& hash) const { return static_cast<size_t>(hash.low); }
 };
 
-// Returns the 128-bit XXH3 of the words with seed 0. The hash is the same on every machine of this
-// byte order. O(words).
+// Returns the 128-bit XXH3 of the words with seed 0. Machines of the same byte order give the same
+// hash. O(words).
 Hash128 hash_words(std::span<const uint64_t> words);
 // Returns the 128-bit XXH3 of the bytes with seed 0.
 Hash128 hash_text(std::string_view bytes);

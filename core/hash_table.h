@@ -7,9 +7,9 @@
 #include <tsl/robin_map.h>
 #include <tsl/robin_set.h>
 
-// Flat hash tables for tables that grow with the graph. A table with one heap node for each entry
-// would cost a cache miss for each look-up. Never iterate over these tables, because the order of
-// their entries is undefined.
+// Flat hash tables, which store all entries in one array. Use them if the number of entries grows
+// with the graph. A table with one heap node for each entry would cost a cache miss for each
+// look-up. Never iterate over these tables, because the order of their entries is undefined.
 
 namespace fxopt {
 

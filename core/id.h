@@ -28,8 +28,8 @@ class Id {
   uint32_t value_ = kNone;
 };
 
-// A side table: one T for each id. Reading beyond the end returns the default. Writing beyond the
-// end grows the table. O(1) amortised.
+// A side table: one T for each id. Reading beyond the end returns the fill value. Writing beyond
+// the end grows the table. O(1) amortised.
 template <class IdType, class T>
 class IdMap {
  public:

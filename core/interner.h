@@ -15,8 +15,8 @@ struct StringTag;
 using StringId = Id<StringTag>;
 
 // Stores each string once. Ids are dense and follow the order of first use. Id 0 is the empty
-// string. Views stay valid for the interner's lifetime. A copy has the same ids. Assignment is
-// deleted, because the index refers to the interner's own strings.
+// string. Views stay valid for the interner's lifetime. In a copy of the interner, each string
+// keeps its id. Assignment is deleted, because the index refers to the interner's own strings.
 class Interner {
  public:
   Interner() : index_(0, Hash{&strings_}, Equal{&strings_}) { intern(""); }

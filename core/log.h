@@ -9,9 +9,9 @@ namespace fxopt {
 // The levels, from least to most verbose.
 enum class LogLevel { kWarning, kInfo };
 
-// Prints lines for people to one stream, which must outlive the log. Only cli and runtime use a
-// log. ir and passes return their messages instead. The log is not thread-safe, because the stream
-// is not thread-safe.
+// Prints lines for people to one stream, which must outlive the log. Only the code in cli/ and
+// runtime/ uses a log. The code in ir/ and passes/ returns its messages instead. The log is not
+// thread-safe, because the stream is not thread-safe.
 class Log {
  public:
   explicit Log(std::ostream& stream);  // the initial level is kWarning

@@ -10,8 +10,8 @@ namespace fxopt {
 
 // A regular file that is mapped into memory. The system reads a page when the page is first used.
 // The mapping is read-only and private. The mapping stays valid if the file is renamed, deleted or
-// replaced by write_file. If another process truncates the file in place, the next use of a lost
-// page ends this process with SIGBUS.
+// replaced by write_file. If another process truncates the file in place, the next access to a page
+// beyond the new end of the file ends this process with SIGBUS.
 class MappedFile {
  public:
   // Maps the whole file `path`. Does not decompress the file. Treats "-" as a file name. Fails with

@@ -16,7 +16,7 @@ namespace {
 using Graph = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, boost::no_property,
                                                  boost::no_property, uint32_t, uint32_t>;
 
-// Returns a shortest path over unlimited arcs, or an empty one if none exists.
+// Returns a shortest path over unlimited arcs, or an empty path if there is no such path.
 std::vector<uint32_t> unlimited_path(uint32_t num_vertices, std::span<const Arc> arcs, uint32_t source, uint32_t sink) {
   std::vector<uint32_t> first(num_vertices + 1, 0), targets;
   for (const Arc& arc : arcs) first[arc.from + 1] += arc.capacity == Arc::kNoLimit ? 1 : 0;
@@ -44,8 +44,8 @@ std::vector<uint32_t> unlimited_path(uint32_t num_vertices, std::span<const Arc>
   return path;
 }
 
-// The network with a reverse arc for each arc, sorted by source. Boost's algorithm does not
-// terminate on an arc from a vertex to itself, which no flow needs.
+// The network with a reverse arc for each arc, sorted by source. Leaves out every arc from a vertex
+// to itself. No flow needs such an arc, and Boost's algorithm would not terminate.
 class Residual {
  public:
   Residual(uint32_t num_vertices, std::span<const Arc> arcs, int64_t no_limit) {

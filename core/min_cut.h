@@ -21,9 +21,9 @@ struct Arc {
 
 struct MinCut {
   std::optional<int64_t> value;  // nullopt if a path of unlimited arcs leads from source to sink
-  // True for each vertex that can still reach the sink when the flow is maximal. These vertices
-  // form the minimal cut nearest to the sink. Therefore the cut does not depend on how the flow was
-  // found. Empty if `value` is nullopt.
+  // True for each vertex that can still reach the sink in the residual network of a maximal flow.
+  // These vertices are the sink side of the minimum cut nearest to the sink. They are the same for
+  // every maximal flow. Empty if `value` is nullopt.
   std::vector<bool> is_sink_side;
   // The vertices of a path of unlimited arcs, from source to sink. Empty if `value` is present.
   std::vector<uint32_t> unlimited_path;
@@ -33,9 +33,10 @@ struct MinCut {
 // more. The capacities of parallel arcs are added. The maximal flow comes from the algorithm of
 // Boykov and Kolmogorov, as implemented in Boost.Graph.
 //
-// Fails with kLimit if the sum of limited capacities is 2^61 or more, or if there are 2^31 arcs or
-// more. The worst case is O(arcs * vertices^2 * value). The time is near-linear if the paths from
-// source to sink are short. In a training step, the paths between forward and backward are short.
+// Fails with kLimit if the sum of all capacities below kNoLimit is 2^61 or more, or if there are
+// 2^31 arcs or more. The worst case is O(arcs * vertices^2 * flow), with the maximal flow
+// MinCut::value. The time is near-linear if the paths from source to sink are short. In a training
+// step, the paths between forward and backward are short.
 Result<MinCut> min_cut(uint32_t num_vertices, std::span<const Arc> arcs, uint32_t source, uint32_t sink);
 
 }  // namespace fxopt

@@ -28,8 +28,8 @@ class FileDescriptor {
 // Makes an error about `file`.
 Error make_file_error(ErrorCode code, const std::string& file, std::string message, std::string hint = "");
 
-// Makes the error "cannot WHAT: reason" for the errno `number`. The error has a hint if a remedy is
-// known.
+// Makes an error such as "cannot open the file: permission denied". `what` is the text after
+// "cannot", and `number` is the value of errno. The error has a hint if a remedy is known.
 Error read_error(ErrorCode code, const std::string& file, std::string_view what, int number);
 Error write_error(const std::string& file, std::string_view what, int number);  // kFileWrite
 

@@ -8,7 +8,7 @@
 
 namespace fxopt {
 
-// A value, or the error because of which no value exists. Errors concern the user's input or
+// Either a value, or the error that prevented the value. Errors concern the user's input or
 // machine. For a bug in fxopt, an FXOPT_CHECK fails instead. The caller must not ignore a result.
 template <class T>
 class [[nodiscard]] Result {

@@ -19,14 +19,14 @@ constexpr bool is_dotted_word(char c) { return is_word(c) || c == '.'; }
 // Returns `text` without the white space at both ends.
 std::string_view trim(std::string_view text);
 
-// A place in a text. Line and column count from 1. The column counts bytes.
+// A line and a column of a text. Both are counted from 1. Columns are bytes.
 struct TextPosition {
   uint64_t line = 1;
   uint64_t column = 1;
 };
 
 // Returns the line and column of the byte at `offset`. If `offset` is larger than the text, returns
-// the place of the end. O(offset).
+// the position of the end of the text. O(offset).
 TextPosition text_position(std::string_view text, size_t offset);
 
 }  // namespace fxopt

@@ -9,7 +9,7 @@ namespace fxopt {
 struct PageSection {
   std::string_view heading;
   std::string_view whole;  // the section with its heading line
-  std::string_view body;   // the section after the heading line and the empty lines that follow
+  std::string_view body;   // the section without its heading line and the empty lines below it
 };
 
 // Returns the sections of a page, in order. Text before the first heading belongs to no section.

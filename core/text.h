@@ -14,8 +14,8 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 // Splits `text` at commas and leaves out empty parts. The parts point into `text`.
 std::vector<std::string_view> split_list(std::string_view text);
 
-// Returns true if `text` has an empty or blank part before, after or between commas. An unset
-// variable of a shell leaves an empty part. Returns false for a text without a comma.
+// Returns true if `text` has an empty or blank part before, after or between commas. For example,
+// an unset shell variable leaves an empty part. Returns false for a text without a comma.
 bool has_empty_part(std::string_view text);
 
 // Returns true if the dotted `path` is equal to `ancestor` or below it. For example, "layers.1.mlp"
@@ -46,12 +46,12 @@ std::string format_numbers(const std::vector<int64_t>& numbers);
 
 // Parses a size such as "70GiB", "70GB", "512MiB", "1.5 GiB", "1000B" or "0". GiB is 2^30 bytes,
 // and GB is 10^9 bytes. Returns nullopt for any other text, for negative sizes, and for more than
-// 2^63 - 1 bytes. Returns nullopt for a number without a unit, except 0, because the shell splits
-// "10 GiB" into two words.
+// 2^63 - 1 bytes. Every number except 0 needs a unit: the shell splits an unquoted 10 GiB into two
+// words, and the 10 alone must not mean 10 bytes.
 std::optional<int64_t> parse_bytes(std::string_view text);
 
-// Formats a non-negative size in the largest unit of which the size is a multiple: "25MiB",
-// "1000B", "0". parse_bytes() reads the text back.
+// Formats a non-negative size in the largest unit that divides the size: "25MiB", "1000B", "0".
+// parse_bytes() reads the text back.
 std::string format_byte_size(int64_t bytes);
 
 }  // namespace fxopt

@@ -20,8 +20,8 @@ struct Prepared {
 };
 
 // Prepares a module that was just read. All code that measures a module, rewrites a module or
-// repeats a rewrite calls this function first. Therefore, every command finds the same peak for a
-// file.
+// repeats a rewrite calls this function first. Therefore, every command computes the same peak
+// memory for a file.
 //
 // The function verifies the module. It then lowers control_deps calls (lower_control_deps()), and
 // derives values that the tracer left out (complete_values()). A second call changes nothing.

@@ -99,8 +99,9 @@ def write_readme(folder: pathlib.Path, made: dict[str, str]) -> None:
             lines += [f"- `{file}`: {graph.about}.", f"  {figures[file]}; `scripts/make_testdata.py {name}`"]
     packages = [f"{name} {importlib.metadata.version(name)}" for name in ("torchvision", "transformers", "torchtitan")]
     versions = ", ".join([f"torch {torch.__version__}", *packages, f"Python {platform.python_version()}"])
-    twins = "Graphs named `_twin` are small copies that run on a CPU. They differ from the graph without `_twin` in:"
-    top = [_HEADING, "", f"{versions}; no GPU. Not edited by hand.", ""]
+    twins = "A graph with `_twin` in its name is a small copy that runs on a CPU. The copy differs from the original graph in:"
+    by_hand = "Graphs whose names begin with `built_` come from a script, not from a model."
+    top = [_HEADING, "", f"Traced without a GPU, with {versions}. {by_hand} Do not edit this part by hand.", ""]
     part = "\n".join([*top, *lines, "", twins, "", substitutions()]) + "\n"
     readme.write_text(before + part + heading + after, encoding="utf-8")
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints a Markdown table of the peaks of two Llama training steps by each memory model: without
-# recompute, with per-op and with full recompute. If classic and expandable segments differ, both
-# are given in this order.
+# recompute, with per-op and with full recompute. If the peaks without and with expandable segments
+# differ, both are given in this order.
 #
 #   scripts/peaks.sh [DEVICE]    a profile as in `fxopt mem --device` (default: h100)
 #

@@ -14,7 +14,7 @@
 namespace fxopt {
 namespace {
 
-constexpr size_t kLeastRemark = 24;  // columns that tag, module and source keep beside a long call
+constexpr size_t kLeastRemark = 24;  // least width of the part in braces beside a long call
 
 std::string cut_to(std::string text, size_t width) {
   constexpr std::string_view kCut = "...";
@@ -22,7 +22,7 @@ std::string cut_to(std::string text, size_t width) {
   return text.substr(0, width - kCut.size()) + std::string(kCut);
 }
 
-// "forward, PREFER_RECOMPUTE, layers.0.feed_forward, model.py:134".
+// Returns text such as "forward, PREFER_RECOMPUTE, layers.0.feed_forward, model.py:134".
 std::string remark_of(const Graph& graph, NodeId node) {
   const Node& record = graph[node];
   std::vector<std::string> parts;
@@ -46,7 +46,7 @@ std::string left_side(const Graph& graph, NodeId node) {
   return "%" + printable_line(graph.name_of(node)) + (has_type ? ": " + value_text(graph, value) : "") + " = " + call;
 }
 
-// The records of a module whose text is short, from its text form.
+// Prints the lines of print_records_text(), each cut to `width`.
 void print_records(std::ostream& out, const Module& module, size_t width) {
   const std::string text = print_records_text(module);
   for (size_t begin = 0; begin < text.size();) {

@@ -19,7 +19,7 @@ std::string tensor_text(const Module& module, const Tensor& tensor) {
   return text + "]";
 }
 
-// One level of a tuple. Deeper levels are only counted.
+// Describes one level of a tuple. Elements that are not tensors become "_".
 std::string children_text(const Graph& graph, const Value& value) {
   std::string text = "(";
   size_t shown = 0;
@@ -65,7 +65,8 @@ std::string value_text(const Graph& graph, const Value& value) {
 
 static bool is_in_torch(std::string_view file) { return file.find("-packages/torch/") != std::string_view::npos; }
 
-// "model.py:12": the innermost frame of a Python stack trace outside PyTorch; empty if none exists.
+// Returns the innermost frame outside PyTorch of a Python stack trace: "model.py:12". Returns an
+// empty text if every frame is in PyTorch.
 static std::string user_frame(std::string_view stack) {
   constexpr std::string_view kFile = "File \"", kLine = "\", line ";
   for (size_t at = stack.rfind(kFile); at != std::string_view::npos;

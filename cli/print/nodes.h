@@ -36,11 +36,12 @@ std::string value_text(const Graph& graph, const Value& value);
 std::string source_text(const Graph& graph, NodeId node);
 
 // Returns true if the recorded line of the node is outside PyTorch. If true, all nodes with the
-// same record have the same source_text().
+// same Node::source have the same source_text().
 bool has_own_frame(const Graph& graph, NodeId node);
 
-// Returns the phases to show. For a valid graph, these are the true phases, which passes and `mem`
-// use. For a broken graph, true phases cannot be derived, so the stored phases are returned.
+// Returns the phases to show. For a valid graph, returns the result of resolve_phases(). Passes and
+// the command `mem` use the same phases. The phases of a broken graph cannot be derived, so the
+// stored phases are returned.
 IdMap<NodeId, Phase> visible_phases(const Graph& graph, Validity validity);
 
 }  // namespace fxopt

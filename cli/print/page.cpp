@@ -11,7 +11,7 @@
 namespace fxopt {
 namespace {
 
-// "[text](target)" as "text".
+// Replaces each link "[text](target)" by "text".
 std::string without_links(std::string_view line) {
   std::string text;
   while (!line.empty()) {
@@ -69,7 +69,7 @@ class Page {
     std::vector<std::vector<std::string>> cells;
     size_t width = 0;
     for (std::string_view row : rows_) {
-      if (row.find_first_not_of("|-: ") == std::string_view::npos) continue;  // below the headings
+      if (row.find_first_not_of("|-: ") == std::string_view::npos) continue;  // the line of dashes
       row.remove_prefix(1);
       std::vector<std::string>& line = cells.emplace_back();
       for (size_t end = row.find('|'); end != std::string_view::npos; end = row.find('|')) {

@@ -27,7 +27,7 @@ constexpr char kLongBinPut = 'r';
 constexpr char kBinGet = 'h';
 constexpr char kLongBinGet = 'j';
 
-constexpr size_t kMaxBatch = 1000;  // the viewer passes each batch to one call
+constexpr size_t kMaxBatch = 1000;  // the viewer passes a whole batch to one function call
 constexpr size_t kLongBytes = 7;    // enough for 2^53 and its sign
 
 }  // namespace
@@ -110,7 +110,7 @@ void PickleWriter::string(std::string_view text) {
 
 void PickleWriter::pair(int64_t a, int64_t b) {
   item();
-  open_.push_back({false, 0});  // its elements are not items of a list
+  open_.push_back({false, 0});  // the pair's elements are not items of a list
   integer(a);
   integer(b);
   open_.pop_back();

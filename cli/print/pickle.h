@@ -9,10 +9,10 @@
 namespace fxopt {
 
 // Writes a pickle of protocol 2. Uses only opcodes that the viewer of memory snapshots understands.
-// Values are written in the order of the calls. A string is written only once. Each later equal
-// string becomes a reference to the first string. keep() and refer() do the same for other values.
-// Every dict and every list must be ended. Integers must be within 2^53, because the viewer's
-// numbers are exact only in this range.
+// Values are written in the order of the calls. Equal strings are written only once. Each
+// repetition becomes a reference to the first string. keep() and refer() do the same for other
+// values. Every dict and every list must be ended. Integers must be within 2^53, because the
+// viewer's numbers are exact only in this range.
 class PickleWriter {
  public:
   PickleWriter() { bytes_ = "\x80\x02"; }
@@ -28,19 +28,20 @@ class PickleWriter {
   void string(std::string_view text);
   void pair(int64_t a, int64_t b);
 
-  // Gives a name to the value that was written last. Later calls of refer() can use this name.
+  // Gives the number `name` to the value that was written last. Later calls of refer() can use this
+  // number.
   void keep(uint32_t name);
-  // If keep() was called with `name`, writes a reference to that value and returns true. Otherwise
-  // returns false.
+  // If keep() gave the number `name` to a value, writes a reference to this value and returns true.
+  // Otherwise returns false.
   bool refer(uint32_t name);
 
-  // Ends the pickle.
+  // Ends the pickle and returns it.
   std::string finish();
 
  private:
   struct Open {
     bool is_list = false;
-    size_t items = 0;  // number of items since the last mark
+    size_t items = 0;  // number of items since the last MARK opcode
   };
 
   void item();  // called before each value

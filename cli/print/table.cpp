@@ -11,7 +11,7 @@
 namespace fxopt {
 namespace {
 
-// Characters, not bytes: names may be UTF-8.
+// Counts characters, not bytes, because names may be UTF-8.
 size_t width_of(const std::string& text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
@@ -23,14 +23,14 @@ long& table_width(std::ostream& out) {
   return out.iword(slot);
 }
 
-// The bytes of the first `count` characters.
+// Returns the number of bytes in the first `count` characters.
 size_t bytes_of_head(const std::string& text, size_t count) {
   size_t end = 0;
   while (end < text.size() && (count > 0 || (text[end] & 0xc0) == 0x80)) count -= (text[end++] & 0xc0) != 0x80;
   return end;
 }
 
-// The text without its middle if it is wider than `width`.
+// If `text` is wider than `width`, replaces its middle by "..".
 std::string cut_middle(const std::string& text, size_t width) {
   const size_t whole = width_of(text);
   if (whole <= width) return text;
@@ -48,8 +48,9 @@ void Table::add(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-// The widths of the columns that fit into `width` columns (0: any). Columns at the right are left
-// out if the table does not fit with every text column cut to kLeastColumn.
+// Returns the widths of the table's columns on a terminal with `width` characters per line. 0 means
+// no limit. Text columns are cut first, down to kLeastColumn. If the table is still too wide, its
+// rightmost columns are left out.
 std::vector<size_t> Table::widths_within(size_t width) const {
   std::vector<size_t> widths(columns_.size(), 0);
   for (const std::vector<std::string>& row : rows_) {

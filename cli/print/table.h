@@ -9,9 +9,10 @@ namespace fxopt {
 
 enum class Align { kLeft, kRight };
 
-// Tables on this stream are at most `width` columns wide. Cells of wide text columns lose their
-// middle ("layers..norm"), down to 18 columns. If that is not enough, columns at the right are left
-// out, and a line below the table counts them. 0, the default, prints every cell whole.
+// Limits tables on this stream to lines of `width` characters. Cells of wide text columns lose
+// their middle ("layers..norm"), down to 18 characters. If the table is still too wide, its
+// rightmost columns are left out, and a line below the table counts them. With 0, the default,
+// every cell is printed whole.
 void set_table_width(std::ostream& out, size_t width);
 
 // A table of text. Columns are two spaces apart, and each column is as wide as its widest cell.

@@ -8,8 +8,8 @@
 
 namespace fxopt {
 
-// Returns one line, such as "proved: cse, dce; not proved: remat{compat=torch}; it relies on 3
-// views as recorded".
+// Returns one line, such as "proved: cse, dce; not proved: remat; the proof relies on 3 views as
+// recorded".
 std::string certificate_text(const Module& module, const Certificate& certificate);
 nlohmann::ordered_json certificate_json(const Module& module, const Certificate& certificate);
 

@@ -14,8 +14,8 @@
 namespace fxopt {
 namespace {
 
-constexpr size_t kMaxStubs = 8;         // for one node in one direction
-constexpr size_t kMaxLabelBytes = 100;  // for one line
+constexpr size_t kMaxStubs = 8;         // drawn inputs, or users, of one node that are not selected
+constexpr size_t kMaxLabelBytes = 100;  // in one line of a label
 
 struct PhaseColour {
   Phase phase;
@@ -35,7 +35,8 @@ const PhaseColour& colour_of(Phase phase) {
   return kColours.front();
 }
 
-// One line of a label: printable, of limited length, and without markup or escapes of Graphviz.
+// Returns `text` as one line of a label: printable, of limited length, with Graphviz markup and
+// escapes disabled.
 std::string label_line(std::string_view text) {
   const std::string line = printable_line(text);
   std::string out;
@@ -60,7 +61,8 @@ std::string quoted_label(const std::vector<std::string>& lines) {
   return label + "\"";
 }
 
-// Orders module paths so that a path is followed by the paths below it: the dot sorts first.
+// Orders module paths so that submodules directly follow their module: '.' sorts before all other
+// characters.
 bool is_before(std::string_view a, std::string_view b) {
   return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
     const auto rank = [](char c) { return c == '.' ? 0 : 1 + static_cast<int>(static_cast<unsigned char>(c)); };
@@ -89,7 +91,7 @@ class GraphDrawer {
     if (has_frame) close();
   }
 
-  // "12 of 3548 nodes; blue: forward, red: backward".
+  // Returns text such as "@main: 12 of 3548 nodes; blue: forward, red: backward".
   std::string title() const {
     std::string text = "@" + std::string(graph_.module().text(graph_.name())) + ": ";
     text += nodes_.size() < graph_.num_nodes() ? std::to_string(nodes_.size()) + " of " : "";
@@ -144,7 +146,7 @@ class GraphDrawer {
     for (size_t i = 0; i < open_paths.size(); ++i) close();
   }
 
-  // "aten.mm.default", "parameter layers.0.w1.weight", "output".
+  // Returns text such as "aten.mm.default", "parameter layers.0.w1.weight" or "output".
   std::string what_text(NodeId node) const {
     if (graph_[node].kind != NodeKind::kPlaceholder) {
       const std::string_view target = target_text(graph_, node);
@@ -170,7 +172,7 @@ class GraphDrawer {
          std::string(colour_of(phases_.get(node)).fill) + "\"" + more + "];");
   }
 
-  // A node that is not selected. It is drawn once.
+  // Draws a node that is not selected, unless it is drawn already.
   void draw_outside(NodeId node) {
     if (is_drawn_.get(node)) return;
     is_drawn_[node] = true;
@@ -185,7 +187,8 @@ class GraphDrawer {
     line(is_input ? rest + " -> " + id(node) + " [style=dotted];" : id(node) + " -> " + rest + " [style=dotted];");
   }
 
-  // Draws an edge from an input. False if the input is outside and too many such inputs are drawn.
+  // Draws an edge from an input. Returns false if the input is not selected and kMaxStubs such
+  // inputs are drawn already.
   bool draw_edge(NodeId input, NodeId node, const std::string& attributes, size_t& outside) {
     if (!is_in_.get(input)) {
       if (outside++ >= kMaxStubs) return false;

@@ -7,7 +7,7 @@
 
 namespace fxopt {
 
-// A drawing with more nodes than this limit takes Graphviz minutes.
+// Graphviz needs minutes to draw a graph with more nodes than this limit.
 constexpr size_t kLargeDrawing = 2000;
 
 // Returns the selected nodes as one digraph in the language of Graphviz:

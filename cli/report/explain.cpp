@@ -70,10 +70,10 @@ class Explainer {
 
   std::string name_at(uint32_t place) const { return std::string(graph_.name_of(schedule_[place])); }
 
-  // Returns the node's storages in their order, and finds their readers in one walk.
+  // Returns the node's storages, and fills readers_ in one walk over the schedule.
   std::vector<BufferId> find_readers() {
     std::vector<BufferId> ids;
-    IdMap<BufferId, uint32_t> numbers(storages_.num_buffers(), 0);  // from 1
+    IdMap<BufferId, uint32_t> numbers(storages_.num_buffers(), 0);  // index in `ids`, plus 1
     for (const BufferId id : storages_.buffers(node_)) {
       if (!id.is_valid() || numbers.get(id) != 0) continue;
       ids.push_back(id);
@@ -137,8 +137,8 @@ class Explainer {
     return std::find(parts.begin(), parts.end(), id) != parts.end();
   }
 
-  // Finds the memory kept between steps because of the storages `ids`: gradients of parameters, and
-  // parameters of gradients.
+  // Finds the memory kept between steps because of the storages `ids`. A parameter includes its
+  // gradient, and a gradient includes its parameter.
   void find_kept(const std::vector<BufferId>& ids) {
     IdMap<BufferId, bool> has;
     for (const BufferId id : ids) has[id] = true;
@@ -158,8 +158,8 @@ class Explainer {
     }
   }
 
-  // The outcome of the tag, and of the value for backward: as a pass judged it, else as remat
-  // would.
+  // Sets the outcome of the tag: the verdict of a pass or, without one, the forecast for remat.
+  // Also sets whether backward gets the value saved or recomputed.
   void decide() {
     if (graph_[node_].kind == NodeKind::kPlaceholder) return;
     const TagForecast forecast = forecast_tags(graph_, RematOptions());
@@ -189,7 +189,7 @@ class Explainer {
   const MemoryReport& report_;
   std::vector<NodeId> schedule_;
   uint32_t peak_place_ = 0;
-  std::vector<std::vector<NodeId>> readers_;  // by storage of the node, in schedule order
+  std::vector<std::vector<NodeId>> readers_;  // for each storage of the node, in schedule order
   Explanation result_;
 };
 
@@ -318,12 +318,12 @@ void print_explanation(std::ostream& out, const Explanation& explanation, bool h
   out << '\n';
   if (!explanation.tag.empty()) {
     out << "  tagged     " << explanation.tag
-        << (explanation.is_forecast ? "; no pass has judged the tag, but remat would make it " : ", ")
+        << (explanation.is_forecast ? "; no pass has judged the tag; with remat it would be " : ", ")
         << explanation.verdict << '\n';
   }
   const bool is_future = explanation.is_forecast && explanation.is_recomputed;
   if (!explanation.decision.empty()) {
-    out << "  backward   " << (is_future ? "reads the value; after remat " : "") << explanation.decision << '\n';
+    out << "  backward   " << (is_future ? "reads the value; after remat, it is " : "") << explanation.decision << '\n';
   }
   if (explanation.storages.empty()) out << "  the value has no storage, so it is never live\n";
   for (const StorageFacts& facts : explanation.storages) print_storage(out, explanation, facts);

@@ -57,8 +57,9 @@ struct WhatIf {
   // The nodes that the change recomputes. If the change saves the value, these are the nodes that
   // are no longer recomputed.
   std::vector<std::string> copies;
-  Cost work;  // work of recomputing these nodes
-  // Peaks without and with the change. For both, remat has carried out the other tags of the graph.
+  Cost work;  // work of recomputing the nodes in `copies`
+  // Peaks without and with the change. For both, the pass `remat` has carried out the graph's other
+  // tags.
   std::vector<DevicePeaks> before, after;
   // True if the graph has tags. `before` may then differ from the peaks of the graph as it is.
   bool has_carried_out = false;
@@ -67,9 +68,11 @@ struct WhatIf {
 
 struct Explanation {
   std::string node, type, target, module_path, source, phase;
-  std::string tag;      // the node's own tag; empty if it has none
-  std::string verdict;  // the outcome of the tag and the reason; empty without a tag
-  // True if no pass has judged the tag. `verdict` and `decision` are then forecasts of remat.
+  std::string tag;  // the node's own tag; empty if it has none
+  // Whether a pass followed the tag, and the reason. Empty if the node has no tag.
+  std::string verdict;
+  // True if no pass has judged the tag. `verdict` and `decision` then predict the decision that the
+  // pass `remat` would make.
   bool is_forecast = false;
   // Whether the value is saved or recomputed for backward, and the reason. Empty for inputs, and
   // for values that backward does not need.
@@ -84,9 +87,8 @@ struct Explanation {
 };
 
 // Explains why the value of `node` is live. If the step is not the first one, also lists the memory
-// that exists between steps because of the value. This memory holds accumulated gradients and
-// optimizer state. The optimizer state is that of the value if the value is a parameter, or of the
-// parameter if the value is a gradient. Leaves what_if empty. O(nodes + edges).
+// that exists between steps because of the value: accumulated gradients and optimizer state. For a
+// gradient, the optimizer state of its parameter is listed. Leaves what_if empty. O(nodes + edges).
 Explanation explain_node(const Footprint& footprint, NodeId node);
 
 void print_explanation(std::ostream& out, const Explanation& explanation, bool has_seconds);

@@ -25,7 +25,7 @@ void add_to(Tally& tally, int64_t bytes) {
   tally.bytes = saturating_add(tally.bytes, bytes);
 }
 
-// The change between the rows of one name on both sides.
+// Return how far the bytes, or the counts, of both sides are apart.
 int64_t weight(const TallyChange& change) { return std::abs(change.after.bytes - change.before.bytes); }
 int64_t count_weight(const TallyChange& change) { return std::abs(change.after.count - change.before.count); }
 
@@ -43,7 +43,7 @@ const DeviceMemory* find_device(const GraphMemory& memory, const std::string& na
   return nullptr;
 }
 
-// The devices of both sides, those of the later side first.
+// Returns the devices of both sides. The devices of `after` come first.
 std::vector<std::string> devices_of(const GraphFacts& before, const GraphFacts& after) {
   std::vector<std::string> names;
   for (const GraphFacts* side : {&after, &before}) {
@@ -59,7 +59,7 @@ struct PeakChange {
   PeakRow before, after;
 };
 
-// The peaks that either side has on a device.
+// Returns the peaks of a device. A peak that only one side has is compared with 0 bytes.
 std::vector<PeakChange> peak_changes(const DeviceMemory* before, const DeviceMemory* after) {
   std::vector<PeakChange> changes;
   for (size_t i = 0; i < kNumMemoryMetrics; ++i) {
@@ -80,13 +80,13 @@ std::vector<PeakChange> peak_changes(const DeviceMemory* before, const DeviceMem
   return changes;
 }
 
-// Changes of storages at the later side's peak, for a device of both sides.
+// Returns the changes of storages at the peak of `after`. Empty if a side lacks the device.
 std::vector<StorageChange> storage_changes(const DeviceMemory* before, const DeviceMemory* after) {
   if (before == nullptr || after == nullptr) return {};
   return compare_live_sets(*before, {before->bytes, before->node}, *after, {after->bytes, after->node}).changes;
 }
 
-// A run that ended before its peak has no peak.
+// If memory ran out, the run ended before its peak, so the peak is unknown.
 std::string peak_text(const PeakRow& peak) { return peak.cut ? "out of memory" : bytes_text(peak.bytes); }
 
 nlohmann::ordered_json peak_json(const PeakRow& peak) {
@@ -101,7 +101,7 @@ Tallies tallies_of(const std::vector<MemoryShare>& shares) {
   return tallies;
 }
 
-// The side, or an empty device if the side lacks the device.
+// Returns `side`, or an empty device if `side` is null.
 const DeviceMemory& or_nothing(const DeviceMemory* side) {
   static const DeviceMemory kNone;
   return side == nullptr ? kNone : *side;
@@ -252,8 +252,8 @@ Tallies count_ops(const Footprint& footprint) {
   return named;
 }
 
-// Counts saved values by module, operator and type. Names are built once for each kind of value:
-// there may be a million values.
+// Counts saved values by module, operator and type. Names are built once for each kind of value,
+// because there may be a million values.
 Tallies count_saved(const Footprint& footprint) {
   const Graph& graph = *footprint.graph;
   const Module& module = graph.module();

@@ -17,7 +17,7 @@
 
 namespace fxopt {
 
-// The number of items with the same name, and the bytes of these items.
+// The number and the bytes of the items that share a name.
 struct Tally {
   int64_t count = 0;
   int64_t bytes = 0;

@@ -36,7 +36,8 @@ struct OpChange {
   int64_t size() const { return std::abs(after - before); }
 };
 
-// Targets whose count changed: the largest change first, ties by name.
+// Returns the targets whose count changed. The largest change comes first, and equal changes are in
+// order of name.
 std::vector<OpChange> op_changes(const ModuleStats& before, const ModuleStats& after) {
   std::vector<OpChange> changes;
   for (const auto& [target, count] : before.ops) changes.push_back({target, count, count_of(after.ops, target)});
@@ -63,8 +64,8 @@ bool has_graph(const std::vector<PeakBytes>& peaks, const std::string& graph) {
   return std::any_of(peaks.begin(), peaks.end(), [&graph](const PeakBytes& peak) { return peak.graph == graph; });
 }
 
-// Prints rows in their order before, then rows of graphs that a pass created. An erased graph has
-// no peak, which differs from 0 B.
+// Prints the peaks of the input in order, then the peaks of graphs that a pass created. A graph
+// that a pass erased has no peak, so "-" is printed instead of 0 B.
 void print_peaks(Table& table, const OptReport& report) {
   using Place = std::tuple<std::string_view, std::string_view, std::string_view>;
   std::map<Place, const PeakBytes*> after;
@@ -98,7 +99,7 @@ std::string counters_text(const StepReport& step) {
   return text.empty() ? "unchanged" : text.substr(1);
 }
 
-// "analyses made: storages 4, phases 2".
+// Returns text such as "analyses made: storages 4, phases 2".
 std::string analyses_text(const FactCounts& analyses) {
   std::vector<std::string> parts;
   FactCounts::visit(analyses, [&](const char* name, size_t count) {
@@ -246,7 +247,7 @@ void print_remark_counts(std::ostream& out, const std::vector<StepReport>& steps
   for (const StepReport& step : steps) {
     const std::vector<PassRemark>& remarks = step.result.remarks();
     const auto count = std::count_if(remarks.begin(), remarks.end(), [](const auto& each) { return !each.is_warning; });
-    if (count > 0) text += (text.empty() ? "" : ", ") + std::string(step.pass) + " " + std::to_string(count);
+    if (count > 0) text += (text.empty() ? "" : ", ") + std::to_string(count) + " by " + std::string(step.pass);
   }
   if (!text.empty()) out << "remarks: " << text << " (--explain prints them)\n";
 }

@@ -22,14 +22,14 @@ struct PeakBytes {
   std::string device;
   int64_t bytes = 0;
   bool cut = false;            // memory runs out before the peak
-  size_t unknown_buffers = 0;  // number in the graph; if it is not 0, `bytes` is a lower bound
+  size_t unknown_buffers = 0;  // storages of unknown size; if any, `bytes` is a lower bound
 };
 
 // The figures that a report compares between the input and the output.
 struct ModuleStats {
   size_t nodes = 0;
   size_t edges = 0;
-  size_t recomputed = 0;               // copies made by recompute
+  size_t recomputed = 0;               // number of nodes that are recomputed copies
   std::map<std::string, int64_t> ops;  // calls by target
   std::vector<PeakBytes> peaks;        // by top-level graph, largest device first
 };
@@ -49,7 +49,7 @@ ModuleStats module_stats(const Module& module, ModuleFacts& facts, const PeakVie
 // Appends the peaks of one graph. The device with the largest peak comes first.
 void add_peaks(Facts& facts, const PeakView& view, std::vector<PeakBytes>& peaks);
 
-// Seconds of the stages of one run, without the passes.
+// Seconds of the stages of one `fxopt opt`, without the passes.
 struct RunTimes {
   double load = 0;
   double verify = 0;  // time to verify and prepare the input
@@ -64,13 +64,13 @@ struct OptReport {
   ModuleStats before;
   ModuleStats after;
   std::vector<StepReport> steps;
-  std::map<std::string, int64_t> verdicts, marks;  // outcomes of tags, marks: see count_outcomes()
+  std::map<std::string, int64_t> verdicts, marks;  // numbers by outcome
   RunTimes times;
   FactCounts analyses;        // how often each analysis ran, for reports and passes
-  ControlDepsResult lowered;  // control dependencies that were lowered in the input
+  ControlDepsResult lowered;  // control_deps calls of the input
   std::string proof;          // certificate_text() of the output; empty if nothing was proved
-  // The number of tags and marks that --strict-tags refuses, plus the number of recompute tags that
-  // no pass has judged.
+  // The number of tags and save marks that --strict-tags refuses, plus the number of recompute tags
+  // that no pass has carried out or rejected.
   int64_t tags_without_effect = 0;
 };
 

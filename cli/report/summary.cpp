@@ -17,14 +17,15 @@ namespace fxopt {
 namespace {
 
 constexpr size_t kNamesInLine = 5;   // names of nodes in a line
-constexpr size_t kMaxOpsOfKind = 3;  // in the row of a kind
+constexpr size_t kMaxOpsOfKind = 3;  // named in the row of a kind of operator
 
 std::string lower_bound_text(std::string text, size_t known, size_t unknown) {
   if (unknown == 0) return text;
   return known == 0 ? "unknown" : "at least " + text;
 }
 
-// "1.20 MiB (1258291 B)", with its uncertain share; "-" for no storage.
+// Returns text such as "at least 1.20 MiB (1258291 B), 3 by hint". Returns "-" if there is no
+// storage.
 std::string sum_text(const StorageSum& sum) {
   if (sum.storages == 0) return "-";
   std::string text = lower_bound_text(bytes_text(sum.bytes), sum.storages - sum.unknown, sum.unknown);
@@ -32,7 +33,7 @@ std::string sum_text(const StorageSum& sum) {
   return text;
 }
 
-// A broken graph has no known storages: the column stays empty, with its title.
+// A broken graph has no known storages, so the column and its title are empty.
 std::string made_text(const GraphSummary& summary, const StorageSum& sum) {
   return summary.validity == Validity::kValid ? sum_text(sum) : "";
 }
@@ -52,7 +53,8 @@ std::string elements_text(int64_t elements, size_t tensors, size_t unknown) {
   return lower_bound_text(std::to_string(elements), tensors - unknown, unknown);
 }
 
-// "12 a, 3 b": most first, ties in the order of the enumeration.
+// Returns text such as "12 a, 3 b". The largest count comes first. Equal counts are in the
+// order of the enumeration.
 template <class E>
 std::string counts_text(const std::map<E, size_t>& counts) {
   std::vector<std::pair<E, size_t>> rows(counts.begin(), counts.end());
@@ -76,14 +78,15 @@ std::string names_text(const Graph& graph, const std::vector<NodeId>& nodes) {
   return text;
 }
 
-// Prints "and 3 more ops" if a list of `count` rows was cut. `rest` gives their sums.
+// If a list of `count` rows was cut, prints text such as "and 3 more ops". `rest` is the text with
+// the sums of the omitted rows.
 void print_rest(std::ostream& out, size_t count, size_t top, std::string_view noun, const std::string& rest) {
   if (count <= top) return;
   const size_t left = count - top;
   out << "    and " << left << " more " << noun << (left == 1 ? "" : "s") << (rest.empty() ? "" : ": ") << rest << '\n';
 }
 
-// The columns of phases, if a graph has more than one.
+// The columns that count calls or nodes by phase. A graph of one phase has no such columns.
 class PhaseColumns {
  public:
   explicit PhaseColumns(const GraphSummary& summary) {
@@ -103,7 +106,7 @@ class PhaseColumns {
   std::vector<Phase> phases_;
 };
 
-// Columns for a name, numbers, each phase, bytes, and words.
+// Returns columns for a name, numbers, bytes and, if `has_words`, words.
 std::vector<Align> columns(size_t numbers, bool has_words) {
   std::vector<Align> all(numbers + 1, Align::kRight);
   all.front() = Align::kLeft;
@@ -140,7 +143,7 @@ void print_totals(std::ostream& out, const GraphSummary& summary) {
 
 std::string input_notes(const InputRow& row) {
   std::vector<std::string> notes;
-  if (row.tied > 0) notes.push_back(std::to_string(row.tied) + " tied to another, counted once");
+  if (row.tied > 0) notes.push_back(std::to_string(row.tied) + " tied to another input, counted once");
   if (row.parts > 0) notes.push_back(count_text(row.parts, "part") + " of tensor subclasses");
   const size_t others = row.nodes - row.tensors - row.tied;
   if (others > 0) notes.push_back(std::to_string(others) + " without a tensor");
@@ -181,8 +184,8 @@ std::string module_name(const ModuleRow& row) {
   return row.siblings > 1 ? name + " (" + std::to_string(row.siblings) + " alike)" : name;
 }
 
-// The rows that are not shown and not below another such row, so that their figures can be added
-// up.
+// Returns the number of nodes in the omitted rows. A row includes its submodules, so rows below
+// another omitted row are skipped.
 std::string left_out_modules(const std::vector<ModuleRow>& rows, size_t top) {
   size_t nodes = 0, depth = SIZE_MAX;
   for (size_t i = top; i < rows.size(); ++i) {
@@ -199,7 +202,7 @@ void print_modules(std::ostream& out, const GraphSummary& summary, const Summary
       std::any_of(rows.begin(), rows.end(), [](const ModuleRow& row) { return !row.path.empty(); });
   if (!is_worth_it) return;
   const PhaseColumns phases(summary);
-  out << "  modules (identical numbered ones share a row; each row includes its submodules)\n";
+  out << "  modules (identical numbered modules share a row; each row includes its submodules)\n";
   Table table(columns(2 + phases.size(), false), 4);
   std::vector<std::string> titles{"module", "nodes"};
   phases.add_titles(titles);
@@ -227,7 +230,7 @@ std::string ops_text(const GraphSummary& summary, const KindRow& row) {
   return join(parts, ", ");
 }
 
-// Prints the table of kinds, or that of ops.
+// Prints the table of calls by kind, or the table of calls by op.
 template <class Row, class Name, class Words>
 void print_calls(std::ostream& out, const GraphSummary& summary, const std::vector<Row>& rows, const SummaryView& view,
                  const char* title, const Name& name, const Words& words) {
@@ -274,7 +277,8 @@ std::string shown_group(const GraphSummary& summary, const GroupKey& key) {
   return text.empty() ? "(unnamed)" : text;
 }
 
-// "dp of world", else the description that the group was created with.
+// Returns the mesh dimensions of a group, such as "dp of world". Without a mesh, returns the
+// description with which the group was created.
 std::string mesh_text(const GraphSummary& summary, const GroupRow& row) {
   const Module& module = summary.graph->module();
   if (row.group == nullptr) return row.key.uid.is_valid() ? "(not listed)" : "";
@@ -289,7 +293,7 @@ std::string amount_text(int64_t bytes, size_t calls, size_t unknown, size_t by_h
   return sum_text({calls, bytes, unknown, by_hint});
 }
 
-// True if passes merged several calls into one.
+// True if passes merged several collectives into one.
 bool stand_for_more(const GraphSummary& summary) {
   for (const GroupRow& group : summary.groups) {
     for (const CollectiveRow& row : group.collectives) {

@@ -15,17 +15,20 @@ namespace fxopt {
 // sums.
 struct SummaryView {
   size_t top = 20;
-  // The number of components of module paths. If absent, as many components as fit into `top` rows.
+  // The number of components of module paths to show. If absent, as many as fit into `top` rows.
   std::optional<size_t> module_depth;
 };
 
-// Prints the totals, then lists with the largest rows first.
+// Prints the totals of a graph, followed by several tables. In the tables of inputs, modules,
+// operators and data types, the largest row comes first.
 void print_summary(std::ostream& out, const GraphSummary& summary, const SummaryView& view);
-// Prints a short form of the graphs that operators run. Graphs with the same calls share a row.
+// Prints one table of the subgraphs, which are graphs that operators of other graphs run. Two
+// subgraphs share a row if they have equal numbers of nodes, and equal numbers of calls of each
+// operator.
 void print_subgraphs(std::ostream& out, const std::vector<GraphSummary>& summaries, const SummaryView& view);
 
-// Returns the same figures with complete lists. If a number of bytes is a lower bound, an
-// additional key with "unknown" in its name counts the unknown values.
+// Returns the figures of print_summary() as JSON, with complete lists. If a number of bytes is a
+// lower bound, an additional key with "unknown" in its name counts the unknown values.
 nlohmann::ordered_json summary_json(const GraphSummary& summary, const SummaryView& view);
 
 // Returns the depth of the module table.

@@ -28,7 +28,7 @@ namespace fxopt {
 namespace {
 
 using NodeKey = std::pair<StringId, uint64_t>;  // graph, uid
-constexpr size_t kFullDepth = 64;               // for module paths
+constexpr size_t kFullDepth = 64;               // components of module paths
 constexpr std::string_view kMarkWord = "ap_must_save";
 
 bool is_copied(const NodeExtra* extra) {
@@ -67,7 +67,7 @@ TagOutcome outcome_of_tag(const Graph& graph, NodeId node) {
   return result;
 }
 
-// One outcome for each name of the marked value.
+// Returns one outcome for each name in the save mark of a value.
 std::vector<TagOutcome> outcomes_of_mark(const Graph& graph, NodeId value) {
   const NodeExtra* extra = graph.extra(value);
   TagOutcome one = outcome(graph.module(), graph.name(), graph.name_of(value), Tag::kNone,
@@ -82,8 +82,8 @@ std::vector<TagOutcome> outcomes_of_mark(const Graph& graph, NodeId value) {
   return all;
 }
 
-// Forecasts remat's verdicts on a module's tags and marks, from one graph composed of the step's
-// graphs.
+// Forecasts remat's verdicts on a module's tags and save marks, from one graph composed of the
+// step's graphs.
 class Auditor {
  public:
   explicit Auditor(const Module& module) : module_(module) {
@@ -120,8 +120,8 @@ class Auditor {
     std::map<NodeId, TagVerdict> marks;  // by value
   };
   struct Forecast {
-    std::shared_ptr<const Prediction> predicted;  // graphs of a step share that of the composed graph
-    std::optional<IdMap<NodeId, NodeId>> of;      // node of the graph at hand -> of the composed one; nothing: the same
+    std::shared_ptr<const Prediction> predicted;  // shared by the graphs of a composed step
+    std::optional<IdMap<NodeId, NodeId>> of;      // to the composed graph; absent: identity
     NodeId node_of(NodeId node) const { return of.has_value() ? of->get(node) : node; }
   };
 
@@ -152,7 +152,8 @@ class Auditor {
                        [&](GraphId id) { return name.is_valid() && module_.graph(id).find(name).is_valid(); });
   }
 
-  // Composes a step of several runs into one graph of a copy of the module.
+  // If the graphs form a step of several runs, composes them into one graph in a copy of the
+  // module.
   void compose() {
     const Result<Step> found = find_step(module_);
     if (!found.ok() || found->runs.size() < 2) return;
@@ -230,7 +231,7 @@ std::string remedy_text(const TagOutcome& outcome) {
   if (outcome.is_ignored && outcome.verdict == Verdict::kHonoured)
     return "run `fxopt opt IN -o OUT --passes remat,dce`";
   if (outcome.lacks_backward && wants_recompute(outcome.tag)) {
-    return "trace the backward pass into the graph, or mark its nodes";
+    return "trace the backward pass into the graph, or give the backward nodes the phase `backward`";
   }
   const bool is_merged = outcome.verdict == Verdict::kImplied && outcome.rule == TagRule::kNone;
   const bool is_settled = outcome.verdict == Verdict::kHonoured || outcome.verdict == Verdict::kMoot || is_merged;
@@ -242,7 +243,7 @@ struct TagGroup {
   size_t count = 0;
 };
 
-// Groups in the order of printing.
+// Groups similar outcomes, in the order of printing.
 std::vector<TagGroup> group_outcomes(const std::vector<TagOutcome>& outcomes) {
   std::vector<TagGroup> groups;
   std::map<std::vector<std::string>, size_t> found;
@@ -261,10 +262,11 @@ std::vector<TagGroup> group_outcomes(const std::vector<TagOutcome>& outcomes) {
   return groups;
 }
 
-// Collects every outcome of a module.
+// Collects the outcomes of all tags and save marks of a module.
 class Collector {
  public:
-  // `auditor` completes the outcomes that no pass has judged; null: they stay open.
+  // `auditor` completes the outcomes that no pass has judged. If `auditor` is null, these outcomes
+  // have no verdict.
   Collector(const Module& module, Auditor* auditor) : module_(module), auditor_(auditor) {}
 
   std::vector<TagOutcome> run() {
@@ -284,7 +286,7 @@ class Collector {
       if (graph[node].tag != Tag::kNone) add_tag(graph, node);
       if (!marks.has_value() || !marks->is_saved.get(node)) continue;
       for (TagOutcome& each : outcomes_of_mark(graph, node)) {
-        if (!names_.emplace(each.graph, each.value).second) continue;  // a second getitem of one part
+        if (!names_.emplace(each.graph, each.value).second) continue;  // the same result again
         if (auditor_ != nullptr) auditor_->complete(graph, node, each);
         outcomes_.push_back(std::move(each));
       }
@@ -292,7 +294,7 @@ class Collector {
     if (marks.has_value()) add_lost(graph, marks->num_lost);
   }
 
-  // Marked values that are missing from the graph. Their names are not recorded.
+  // Adds marked values that are missing from the graph. Their names are not recorded.
   void add_lost(const Graph& graph, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
       TagOutcome lost;
@@ -307,7 +309,7 @@ class Collector {
     TagOutcome one = outcome_of_tag(graph, node);
     if (auditor_ != nullptr) auditor_->complete(graph, node, one);
     if (!is_copied(graph.extra(node))) return outcomes_.push_back(std::move(one));
-    // The ledger's tags from which this tag was copied share its outcome.
+    // This tag was copied from tags of erased nodes, which get the same outcome.
     for (const Origin& origin : graph.extra(node)->origins) {
       if (origin.kind != OriginKind::kMerged && origin.kind != OriginKind::kReplaced) continue;
       const auto [known, is_new] = copied_.try_emplace(NodeKey(origin.graph, origin.uid), one);
@@ -341,7 +343,8 @@ class Collector {
       one.verdict = merged_.contains(key) ? Verdict::kImplied : Verdict::kDropped;
       one.pass = module_.text(erased.pass);
     }
-    // An erased node with a copied tag is represented by the tags in the ledger.
+    // A copied tag is not listed. The tags from which it was copied are in the ledger and are
+    // listed instead.
     if (erased.tag_source.has_value() && erased.tag_source->is_copied) return;
     outcomes_.push_back(std::move(one));
   }
@@ -349,7 +352,7 @@ class Collector {
   const Module& module_;
   Auditor* auditor_;
   std::vector<TagOutcome> outcomes_;
-  // By node in the ledger: the outcome of the tag that another node took over.
+  // By erased node: the outcome of its tag, which was copied to another node.
   std::map<NodeKey, TagOutcome> copied_;
   // nodes merged into another node, which may itself be erased
   std::set<NodeKey> merged_;

@@ -10,8 +10,8 @@
 
 namespace fxopt {
 
-// The id of a private memory pool of the user or of a captured graph. torch.cuda.graph_pool_handle
-// returns an id of this kind.
+// The id of a private memory pool, which belongs to the user or to a captured CUDA graph.
+// torch.cuda.graph_pool_handle returns an id of this kind.
 using PoolId = std::pair<int64_t, int64_t>;
 
 struct BlockPool;
@@ -35,7 +35,7 @@ struct Block {
   // Other streams that used the block, in ascending order. The events of these streams are not
   // recorded yet.
   std::vector<int64_t> uses;
-  // The streams in `uses` that were recorded during a capture.
+  // The streams in `uses` whose use of the block was recorded during the capture of a CUDA graph.
   std::vector<int64_t> capture_uses;
 
   bool is_split() const { return previous != nullptr || next != nullptr; }
@@ -66,9 +66,11 @@ struct BlockPool {
   std::set<Block*, BlockBySize> cached;       // free blocks with memory
   std::set<Block*, BlockByAddress> unmapped;  // address ranges without memory
   bool small;
-  PrivatePool* owner;    // null for the default pools
-  int64_t searches = 0;  // counted only if garbage collection is on
-  int64_t segments = 0;  // number of classic segments and reserved address ranges
+  PrivatePool* owner;  // null for the default pools
+  // Number of searches for a cached block. Counted only if garbage collection is on.
+  int64_t searches = 0;
+  // Number of segments that are not expandable, plus the number of reserved address ranges.
+  int64_t segments = 0;
 };
 
 struct PrivatePool {
@@ -81,7 +83,7 @@ struct PrivatePool {
   int64_t users = 1;  // begin_pool() calls without a matching release_pool() call
 };
 
-// Allocates blocks at addresses that never change. Reuses dropped blocks.
+// Allocates Block objects, which never move in host memory. Reuses dropped objects.
 class BlockArena {
  public:
   Block* make(uint64_t address, int64_t bytes, int64_t stream, BlockPool* pool) {

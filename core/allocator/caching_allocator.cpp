@@ -1,4 +1,5 @@
-// Requests: rounding, pools, best fit, splitting; streams and private pools.
+// Rounds requests, chooses pools and blocks, and splits blocks. Also handles streams, private pools
+// and reports.
 #include "core/allocator/caching_allocator.h"
 
 #include <bit>
@@ -19,7 +20,8 @@ int64_t divisions_for(int64_t bytes, const AllocatorConfig& config) {
   return config.roundup_power2_divisions[static_cast<size_t>(index)];
 }
 
-// Rounds up to the next of `divisions` equal steps between the powers of two around `bytes`.
+// Divides the interval between the powers of two around `bytes` into `divisions` equal steps, and
+// rounds `bytes` up to a step.
 int64_t round_to_division(int64_t bytes, int64_t divisions) {
   const int64_t floor = int64_t{1} << log2_floor(bytes);
   if (bytes == floor) return bytes;
@@ -86,9 +88,9 @@ BlockPool& CachingAllocator::pool_for(int64_t bytes, int64_t stream) {
   return small ? small_ : large_;
 }
 
-// Takes the smallest cached block of the stream that fits, at the lowest address among equal sizes.
-// Returns null if the limits on blocks that are never split forbid it: they would forbid the next
-// larger blocks as well.
+// Takes the smallest cached block of the stream that fits. Among equal sizes, takes the block at
+// the lowest address. Returns null if max_split_size or max_non_split_rounding forbids this block,
+// because these limits forbid every larger block as well.
 Block* CachingAllocator::take_cached(const Request& request) {
   BlockPool& pool = *request.pool;
   if (collects_garbage()) ++pool.searches;
@@ -105,9 +107,9 @@ Block* CachingAllocator::take_cached(const Request& request) {
   return block;
 }
 
-// The block at the end of an expandable segment counts with the addresses after it, so that
-// growable space is used last. Searches upwards from the best fit while the next block is smaller,
-// counted this way.
+// Prefers blocks that cannot grow. If unmapped addresses follow a block of an expandable segment,
+// the size of the block includes these addresses. Starts at the best fit, and goes to the next
+// larger block while this size decreases.
 Block* CachingAllocator::prefer_short_tail(BlockPool& pool, Block* fit) const {
   const auto with_tail = [](const Block* block) {
     return block->bytes + (block->next != nullptr && !block->next->mapped ? block->next->bytes : 0);
@@ -139,7 +141,7 @@ void CachingAllocator::hand_out(Block* block, const Request& request, int64_t re
   count_allocation(*block);
 }
 
-// The low end stays in `block`, the rest is cached.
+// Keeps the low `bytes` in `block` and caches the rest.
 void CachingAllocator::split(Block* block, int64_t bytes) {
   const bool was_split = block->is_split();
   Block* rest = cut(block, bytes);
@@ -236,7 +238,7 @@ void CachingAllocator::reset_accumulated() {
 std::vector<SegmentInfo> CachingAllocator::snapshot() const {
   std::vector<SegmentInfo> segments;
   for (const auto& [address, head] : segments_) {
-    bool open = false;  // the last segment ends where this block begins
+    bool open = false;  // true if the last segment ends where this block begins
     for (const Block* block = head; block != nullptr; block = block->next) {
       if (block->mapped) {
         if (!open) {

@@ -18,16 +18,18 @@
 namespace fxopt {
 
 // Constants of PyTorch's CUDA caching allocator (2.15, c10/core/AllocatorConfig.h), in bytes.
-inline constexpr int64_t kMinBlockBytes = 512;            // unit of rounding and smallest block
-inline constexpr int64_t kSmallBytes = int64_t{1} << 20;  // largest rounded size of the small pool
+inline constexpr int64_t kMinBlockBytes = 512;  // unit of rounding and smallest block
+// The small pool serves requests whose rounded size is at most this number.
+inline constexpr int64_t kSmallBytes = int64_t{1} << 20;
 inline constexpr int64_t kSmallSegmentBytes = int64_t{2} << 20;
-inline constexpr int64_t kMinLargeBytes = int64_t{10} << 20;  // smaller blocks share a segment
+inline constexpr int64_t kMinLargeBytes = int64_t{10} << 20;  // smaller requests share a segment
 inline constexpr int64_t kRoundLargeBytes = int64_t{2} << 20;
-// A request for more bytes fails without a request to the device.
+// A request for more bytes fails before the allocator asks the device.
 inline constexpr int64_t kMaxRequestBytes = int64_t{1} << 60;
 
-// Rounds a request up to a multiple of 512 bytes. If roundup_power2_divisions has an entry for the
-// size, rounds up to the configured fraction of a power of two instead. `bytes` is in
+// Rounds a request up to a multiple of 512 bytes. AllocatorConfig::roundup_power2_divisions can
+// instead divide the interval between two powers of two into equal steps. A request above 512 bytes
+// times the number of steps is then rounded up to the next step. `bytes` is in
 // [1, kMaxRequestBytes]. O(1).
 int64_t round_request(int64_t bytes, const AllocatorConfig& config);
 
@@ -77,13 +79,13 @@ struct SegmentInfo {
   std::vector<BlockInfo> blocks;
 };
 
-// PyTorch's CUDA caching allocator for any device. The same code simulates a run and serves a real
-// run. core/allocator/README.md lists the rules, the source of each rule, and the omissions. The
-// class is deterministic: the same calls on the same device give the same addresses and statistics.
-// The class is not thread-safe.
+// PyTorch's CUDA caching allocator for any device. The class simulates the memory of a run, or
+// allocates the memory of a real run. core/allocator/README.md lists the rules, the source of each
+// rule, and the omissions. The class is deterministic: the same calls on the same device give the
+// same addresses and statistics. The class is not thread-safe.
 //
-// With n existing blocks, each call is O(log n), plus the work for the events and frees that are
-// then due. Two operations cost more:
+// With n existing blocks, each call is O(log n), plus the work for the events and frees that
+// complete in this call. Two operations cost more:
 //   - Growing an expandable segment visits the stream's unmapped ranges.
 //   - Garbage collection visits all cached blocks of its pool.
 class CachingAllocator {
@@ -102,8 +104,8 @@ class CachingAllocator {
 
   // Frees the block at `address`, which allocate() returned. Ignores address 0. If no other stream
   // used the block, the block's own stream can reuse the block at once. If record_stream() named
-  // other streams, the block is reusable after these streams have done the work that is queued on
-  // them now.
+  // other streams, the block can be reused after these streams have finished all work that was
+  // queued when free() was called.
   void free(uint64_t address);
 
   // Records that work on `stream` uses the allocated block at `address`. Has no effect if `stream`
@@ -118,26 +120,28 @@ class CachingAllocator {
   void begin_pool(PoolId id, std::function<bool(int64_t)> filter);
   void end_pool(PoolId id);
 
-  // Mark the beginning and the end of the capture of a stream into a graph. A pool is usually
-  // active during the capture. The allocator neither records nor queries events during a capture. A
-  // request during a capture fails if the device is full, because a request during a capture does
-  // not release all cached memory. Captures may overlap.
+  // Mark the beginning and the end of the capture of a stream into a CUDA graph. A private pool is
+  // usually active during the capture. The allocator neither records nor queries events during a
+  // capture. If the device is full, a request during a capture fails, because the allocator then
+  // does not release all cached memory. Captures may overlap.
   void begin_capture() { ++captures_; }
   void end_capture();
 
-  // Undoes one call of begin_pool(). Once every call is undone, the pool's unsplit free blocks are
-  // released like other cached blocks.
+  // Undoes one call of begin_pool(). After all calls for a pool are undone, the allocator may
+  // return the pool's cached memory to the device.
   void release_pool(PoolId id);
 
   // Waits for all events. Then returns free memory of the default pools and of the released pools
   // to the device:
-  //   - every unsplit free block of a classic segment
+  //   - every unsplit free block of a segment that is not expandable
   //   - every whole free page of an expandable segment
   // During a capture, does not wait, and returns only memory of the released pools. O(n log n).
   void empty_cache();
 
-  void reset_peaks();        // sets every peak to the current value
-  void reset_accumulated();  // sets the sums and the plain counts to 0
+  // Sets the peak of every Statistic to the current value.
+  void reset_peaks();
+  // Sets `allocated` and `freed` of every Statistic to 0, and every counter num_* to 0.
+  void reset_accumulated();
 
   const AllocatorStatistics& statistics() const { return statistics_; }
   const AllocatorConfig& config() const { return config_; }
@@ -145,17 +149,17 @@ class CachingAllocator {
   // Returns the size of the allocated block at `address`.
   int64_t block_bytes(uint64_t address) const;
 
-  // Returns all segments, sorted by address. A freed block without a user may still appear as
-  // kPendingFree. The next allocate() processes the block's events. O(n).
+  // Returns all segments, sorted by address. A freed block that other streams used appears as
+  // kPendingFree until allocate() or empty_cache() processes the events of the block. O(n).
   std::vector<SegmentInfo> snapshot() const;
 
-  // Sets the observer of events and removes the previous observer. The observer must not call the
-  // allocator.
+  // Sets the function that is called for each AllocatorEvent. Removes the previous function. The
+  // function must not call the allocator.
   void observe(std::function<void(const AllocatorEvent&)> observer) { observer_ = std::move(observer); }
 
  private:
   struct Request {
-    int64_t bytes;  // rounded
+    int64_t bytes;  // after round_request()
     int64_t stream;
     BlockPool* pool;
     int64_t segment_bytes;
@@ -247,7 +251,7 @@ class CachingAllocator {
   std::map<PoolId, std::unique_ptr<PrivatePool>> private_pools_;
   std::vector<Route> routes_;                         // active pools, in the order of begin_pool()
   int64_t captures_ = 0;                              // number of captures under way
-  HashMap<uint64_t, Block*, AddressHash> allocated_;  // by address
+  HashMap<uint64_t, Block*, AddressHash> allocated_;  // allocated blocks by address
   std::map<uint64_t, Block*> segments_;               // lowest block of each segment or range
   Events events_;
   std::vector<Block*> deferred_;  // blocks freed during a capture while other streams used them

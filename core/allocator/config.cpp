@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMegabyte = int64_t{1} << 20;
 constexpr int64_t kMaxMegabytes = AllocatorConfig::kUnlimited / kMegabyte;
-// above 10, the largest size that shares a segment
+// Above 10 MiB, because smaller requests share a large segment.
 constexpr int64_t kMinLargeSegmentMegabytes = 11;
 
 struct Token {
@@ -122,7 +122,7 @@ Status read_bool(const Entry& entry, bool& flag) {
   return ok_status();
 }
 
-// With `open`, the ends 0 and 1 are illegal.
+// Reads a number from 0 to 1. If `open` is true, 0 and 1 are illegal.
 Status read_share(const Entry& entry, bool open, double& share) {
   Result<Token> token = single(entry);
   if (!token.ok()) return std::move(token).error();
@@ -140,9 +140,9 @@ std::optional<int64_t> parse_power_of_two(const std::string& text) {
   return value.has_value() && *value > 0 && std::has_single_bit(static_cast<uint64_t>(*value)) ? value : std::nullopt;
 }
 
-// [64:8,256:4,>:2]: MiB and divisions. The first boundary applies to everything below it. Sizes
-// between two boundaries that are not named stay off. '>' is everything above the boundary before
-// it.
+// Reads a list such as [64:8,256:4,>:2]. Each entry consists of a size in MiB and a number of
+// divisions. The first entry also applies to all smaller sizes. The entry '>' applies to all sizes
+// above the entry before it. For other sizes without an entry, rounding to divisions is off.
 Status read_division_list(const Entry& entry, std::array<int64_t, AllocatorConfig::kNumDivisions>& divisions) {
   bool first = true;
   size_t last = 0;
@@ -234,7 +234,7 @@ struct Key {
 constexpr std::string_view kLargeSegmentKey = "large_segment_size_mb";
 
 const Key kKeys[] = {
-    {kLargeSegmentKey, read_nothing},  // read first
+    {kLargeSegmentKey, read_nothing},  // parse_allocator_config() reads this key first
     {"max_split_size_mb", read_split_limit<&AllocatorConfig::max_split_bytes>},
     {"max_non_split_rounding_mb", read_split_limit<&AllocatorConfig::max_non_split_rounding_bytes>},
     {"garbage_collection_threshold",
@@ -275,7 +275,8 @@ Result<AllocatorConfig> parse_allocator_config(std::string_view text) {
   Result<std::vector<Entry>> entries = split_entries(tokenize(text));
   if (!entries.ok()) return std::move(entries).error();
   AllocatorConfig config;
-  for (const Entry& entry : *entries) {  // first, wherever it is: it bounds other settings
+  // This key is read first, because it is the lower limit of other sizes.
+  for (const Entry& entry : *entries) {
     if (entry.key.text != kLargeSegmentKey) continue;
     Status read = read_megabytes(entry, kMinLargeSegmentMegabytes, config.large_segment_bytes);
     if (!read.ok()) return std::move(read).error();

@@ -27,18 +27,19 @@ struct AllocatorConfig {
   // sets the limit.
   double memory_fraction = 1;
   bool expandable_segments = false;
-  // Number of steps between two powers of two. The first entry is for sizes below 2 MiB, the second
-  // for [2, 4) MiB, and the last for 32 GiB and above. 0 and 1 turn this rounding off.
+  // Number of equal steps into which the interval between two powers of two is divided. The first
+  // entry is for sizes below 2 MiB, the second for [2, 4) MiB, and the last for 32 GiB and above. 0
+  // and 1 turn this rounding off.
   std::array<int64_t, kNumDivisions> roundup_power2_divisions{};
 
-  // These settings have no effect on the device's memory. They are kept for callers that print the
-  // settings.
+  // release_lock_on_malloc and the two settings of pinned host memory do not affect device memory.
+  // They are stored because memory snapshots contain them.
   bool release_lock_on_malloc = false;
   bool pinned_use_host_register = false;
   int64_t pinned_num_register_threads = 1;
 
-  // Settings that change memory placement but are not modelled. Each setting is stored as
-  // "key:value", in the given order.
+  // Settings that change the placement of memory in PyTorch, but that CachingAllocator ignores.
+  // Each setting is stored as "key:value", in the given order.
   std::vector<std::string> not_modelled;
 };
 
@@ -46,7 +47,8 @@ struct AllocatorConfig {
 // "max_split_size_mb:128,roundup_power2_divisions:[256:1,512:2,>:4],expandable_segments:True".
 // PYTORCH_CUDA_ALLOC_CONF has the same form. White space is ignored. If a key is repeated, its last
 // value is used. Missing keys keep their defaults. PyTorch accepts text after a number, as in
-// "20x", but this parser does not. O(length). An error reports the column in `text`:
+// "20x", but this parser does not. O(length). An error gives the column of the fault in `text`, and
+// has one of these codes:
 //   - kAllocatorKey if PyTorch does not have the key
 //   - kAllocatorValue if PyTorch does not accept the value
 //   - kAllocatorSyntax if the text is not a list of keys and values

@@ -1,5 +1,5 @@
-// Expandable segments: one long range of addresses for each stream and pool, with memory behind the
-// pages in use.
+// Expandable segments. Each stream and pool has one long range of addresses. Only the pages in use
+// have memory.
 //
 //   | allocated | free | no memory .................................... |
 //   0           ^ a request takes the lowest place with enough free and unmapped addresses,
@@ -8,21 +8,22 @@
 
 namespace fxopt {
 
-// Returns a cached block of at least the request's size, removed from the cache. Returns null if
-// the device has no memory for it; pages mapped until then stay cached.
+// Maps pages until a block is large enough for the request, and removes this block from the cache.
+// Returns null if the device runs out of memory. Pages that are mapped by then remain cached.
 Block* CachingAllocator::expand(const Request& request) {
   Block* block = find_room(request);
   if (block != nullptr && !block->mapped) block = map_block(block, std::min(block->bytes, request.bytes));
   while (block != nullptr && block->bytes < request.bytes) {
-    Block* tail = block->next;  // free neighbours are merged, so this one has no memory
+    Block* tail = block->next;  // free neighbours are merged, so the next block has no memory
     block = map_block(tail, std::min(tail->bytes, request.bytes - block->bytes));
   }
   if (block != nullptr) request.pool->cached.erase(block);
   return block;
 }
 
-// Returns the first block of the lowest sufficient run of free and unmapped addresses, if necessary
-// in a new range. Returns null if no range has room.
+// Finds the lowest run of free and unmapped addresses that is large enough for the request. Returns
+// the first block of this run. If no run is large enough, reserves a new range. Returns null if
+// even a whole range is too small.
 Block* CachingAllocator::find_room(const Request& request) {
   BlockPool& pool = *request.pool;
   Block key;
@@ -48,7 +49,7 @@ Block* CachingAllocator::find_room(const Request& request) {
 }
 
 // Maps the pages under the first `bytes` of an unmapped block. Returns the cached free block that
-// then contains them, or null if the device has no memory.
+// then contains these pages, or null if the device has no memory.
 Block* CachingAllocator::map_block(Block* block, int64_t bytes) {
   BlockPool& pool = *block->pool;
   const int64_t page = page_bytes(pool);
@@ -66,7 +67,8 @@ Block* CachingAllocator::map_block(Block* block, int64_t bytes) {
   return merged;
 }
 
-// Unmaps the whole pages inside a cached block. Releases a range without any memory left.
+// Unmaps the whole pages inside a cached block. If the range then has no memory, releases the
+// range.
 void CachingAllocator::unmap_block(Block* block) {
   BlockPool& pool = *block->pool;
   const int64_t page = page_bytes(pool);
@@ -104,8 +106,8 @@ int64_t CachingAllocator::page_bytes(const BlockPool& pool) const {
   return pool.small ? kSmallSegmentBytes : config_.large_segment_bytes;
 }
 
-// 9/8 of the device's memory in whole pages, so that pages unmapped in the middle can be mapped
-// again at the end.
+// Returns 9/8 of the device's memory, rounded up to whole pages. The extra addresses allow the
+// allocator to unmap pages in the middle of a range and to map pages at the end instead.
 int64_t CachingAllocator::range_bytes(const BlockPool& pool) const {
   const int64_t page = page_bytes(pool);
   const int64_t bytes = device_.total_bytes() + device_.total_bytes() / 8;

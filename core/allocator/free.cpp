@@ -1,4 +1,4 @@
-// Freeing: at once, or when the work of other streams that used a block is done.
+// Frees a block at once, or after other streams that used the block have finished their work.
 #include "core/allocator/caching_allocator.h"
 #include "core/check.h"
 
@@ -42,8 +42,8 @@ void CachingAllocator::free_block(Block* block) {
   count(statistics_.inactive_split_bytes, pool, [&](Statistic& s) { s.change(merged.added_bytes); });
 }
 
-// Merges a block with its free neighbours, mapped ones or unmapped ones alike. The neighbours leave
-// their sets; the result is in no set.
+// Merges a mapped block with its free mapped neighbours, or an unmapped block with its unmapped
+// neighbours. Removes the neighbours from the sets of their pool. The merged block is in no set.
 CachingAllocator::Merged CachingAllocator::merge_neighbours(Block* block) {
   Merged merged{block, 0, 0};
   for (Block* neighbour : {block->previous, block->next}) {
@@ -62,7 +62,8 @@ CachingAllocator::Merged CachingAllocator::merge_neighbours(Block* block) {
   return merged;
 }
 
-// The low block survives, so that segments_ keeps pointing at the lowest block of each segment.
+// Merges `low` and the block after it into `low`, because segments_ points to the lowest block of
+// each segment.
 void CachingAllocator::join_next(Block* low) {
   Block* high = low->next;
   low->bytes += high->bytes;
@@ -86,8 +87,8 @@ void CachingAllocator::record_events(Block* block) {
   block->uses.clear();
 }
 
-// Records events for blocks freed during a capture. Uses recorded in the capture need no events:
-// they end with it.
+// Records events for blocks that were freed during a capture. If a stream's use of a block was
+// recorded during the capture, the use ends with the capture and needs no event.
 void CachingAllocator::record_deferred_events() {
   for (Block* block : deferred_) {
     std::erase_if(block->uses, [block](int64_t stream) {

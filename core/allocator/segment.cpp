@@ -1,4 +1,4 @@
-// Segments: allocating them from the device, and the retries if the device is full.
+// Allocates segments from the device, and retries if the device is full.
 #include "core/allocator/caching_allocator.h"
 #include "core/check.h"
 
@@ -35,7 +35,7 @@ Block* CachingAllocator::make_segment(const Request& request) {
   return block;
 }
 
-// Counts the whole segment, also for expandable segments, which may need less.
+// Counts the whole segment, although an expandable segment may need less memory.
 bool CachingAllocator::is_beyond_fraction(int64_t bytes) const {
   return config_.memory_fraction < 1 && reserved_bytes() + bytes > allowed_bytes_;
 }
@@ -46,8 +46,9 @@ bool CachingAllocator::collects_garbage() const {
   return config_.memory_fraction < 1 && config_.garbage_collection_threshold > 0;
 }
 
-// Releases large unsplit blocks that were cached for at least the mean time, until enough is free
-// or none is left. Time is counted in searches of the pool.
+// Repeatedly releases the unsplit blocks of the large pool whose age is at least the mean age.
+// Stops if enough memory is free, or if no block is left. The age of a block is the number of
+// searches of the pool since the block was cached.
 void CachingAllocator::collect_garbage() {
   const auto threshold =
       static_cast<int64_t>(config_.garbage_collection_threshold * static_cast<double>(allowed_bytes_));
@@ -75,8 +76,9 @@ void CachingAllocator::collect_garbage() {
   }
 }
 
-// Releases one sufficiently large block that is never split, else several from the largest down.
-// Returns false if that is not enough.
+// Releases one cached block that has at least max_split_size bytes and is large enough for the
+// request. If no block is large enough, releases several blocks of at least max_split_size bytes,
+// from the largest down. Returns false if the released blocks are too small in total.
 bool CachingAllocator::release_oversize(const Request& request) {
   if (config_.max_split_bytes == AllocatorConfig::kUnlimited || config_.expandable_segments) return false;
   const auto& cached = request.pool->cached;
@@ -117,7 +119,7 @@ void CachingAllocator::release_cached() {
 }
 
 void CachingAllocator::release_blocks(BlockPool& pool) {
-  const std::vector<Block*> blocks(pool.cached.begin(), pool.cached.end());  // releasing changes it
+  const std::vector<Block*> blocks(pool.cached.begin(), pool.cached.end());  // releasing changes `cached`
   for (Block* block : blocks) {
     if (config_.expandable_segments) {
       unmap_block(block);

@@ -8,7 +8,7 @@
 namespace fxopt {
 namespace {
 
-constexpr uint64_t kLastAddress = uint64_t{1} << 53;  // viewers read addresses as binary64
+constexpr uint64_t kLastAddress = uint64_t{1} << 53;  // snapshot viewers read addresses as binary64
 
 int64_t whole_pages(int64_t bytes) {
   constexpr int64_t page = SimulatedDevice::kPageBytes;

@@ -11,9 +11,9 @@ namespace fxopt {
 
 // A device that has no memory and only keeps addresses and counts. Addresses start at
 // 0x7f0000000000, are multiples of 2 MiB, grow with each call and are never reused. Among free
-// blocks of one size, the allocator takes the block at the lowest address. The addresses of a real
-// device cannot be predicted, so the simulation makes this choice by its own addresses. The device
-// takes memory in pages of 2 MiB, as the driver does. Every call is O(1).
+// blocks of equal size, the allocator takes the block at the lowest address. On a real device, the
+// allocator may therefore take another block, because real addresses cannot be predicted. The
+// simulated device counts memory in whole pages of 2 MiB, like the CUDA driver. Every call is O(1).
 class SimulatedDevice final : public AllocatorDevice {
  public:
   static constexpr int64_t kPageBytes = int64_t{2} << 20;
@@ -36,8 +36,7 @@ class SimulatedDevice final : public AllocatorDevice {
   void wait(uint64_t event) override;
   std::optional<std::vector<int64_t>> take_finished_streams() override;
 
-  // Marks all work queued on `stream` so far as done. All events recorded on `stream` so far are
-  // then done.
+  // Treats all work and events that were queued on `stream` before this call as done.
   void finish(int64_t stream);
 
  private:
@@ -49,8 +48,9 @@ class SimulatedDevice final : public AllocatorDevice {
   uint64_t next_address_ = kFirstAddress;
   uint64_t next_event_ = 1;
   std::unordered_map<uint64_t, int64_t> stream_of_event_;  // events that may not be done yet
-  std::unordered_map<int64_t, uint64_t> finished_up_to_;   // by stream: lower events are done
-  std::vector<int64_t> finished_;                          // since the last take_finished_streams()
+  // For each stream, the number of an event. All earlier events of this stream are done.
+  std::unordered_map<int64_t, uint64_t> finished_up_to_;
+  std::vector<int64_t> finished_;  // streams that finished since the last take_finished_streams()
 };
 
 }  // namespace fxopt

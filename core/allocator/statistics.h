@@ -38,9 +38,9 @@ using StatisticByPool = std::array<Statistic, 3>;  // indexed by PoolKind
 // bytes. The other members are counts.
 struct AllocatorStatistics {
   StatisticByPool allocation;       // blocks between the call of allocate() and the call of free()
-  StatisticByPool segment;          // classic segments; expandable segments are not counted
+  StatisticByPool segment;          // segments that are not expandable
   StatisticByPool active;           // blocks that at least one stream may still use
-  StatisticByPool inactive_split;   // free blocks of classic segments that are partly in use
+  StatisticByPool inactive_split;   // free blocks of partly used segments that are not expandable
   StatisticByPool allocated_bytes;  // torch.cuda.memory_allocated
   StatisticByPool reserved_bytes;   // torch.cuda.memory_reserved
   StatisticByPool active_bytes;     // bytes of the active blocks

@@ -8,8 +8,8 @@
 
 namespace fxopt {
 
-// An amount of memory that is live at every step from `first` to `last`, both included. `first` is
-// at most `last`, and `bytes` is at least 0.
+// A piece of memory that is live at each time step from `first` to `last`, both included. `first`
+// is at most `last`, and `bytes` is at least 0.
 struct ArenaItem {
   int64_t first = 0;
   int64_t last = 0;
@@ -17,7 +17,7 @@ struct ArenaItem {
 };
 
 struct ArenaOptions {
-  // Offsets and rounded sizes are multiples of this number, which is at least 1.
+  // At least 1. Offsets are multiples of this number, and sizes are rounded up to multiples.
   int64_t alignment = 512;
   // Limit of the number of search steps. A step takes about 1 ns. 0 allows only the fast
   // heuristics.
@@ -27,12 +27,12 @@ struct ArenaOptions {
 struct ArenaPlan {
   // The offset of each item, a multiple of the alignment. Items of 0 bytes have offset 0.
   std::vector<int64_t> offsets;
-  int64_t bytes = 0;            // size of the arena: the largest end of an item of rounded size
-  int64_t lower_bound = 0;      // largest sum of the rounded sizes that are live at one step
-  int64_t unaligned_bound = 0;  // lower bound for unrounded sizes, which other authors publish
-  std::string_view method;      // name of the method that found the plan; static storage
-  // True if no smaller arena exists. In this case, the plan meets the lower bound, or the search
-  // excluded all smaller sizes.
+  int64_t bytes = 0;            // size of the arena: the largest sum of offset and rounded size
+  int64_t lower_bound = 0;      // largest sum of rounded sizes of items live at one step
+  int64_t unaligned_bound = 0;  // lower bound for unrounded sizes; publications use this bound
+  std::string_view method;      // method that found the plan; refers to a string literal
+  // True if the plan is proved to be the smallest. Either `bytes` equals the lower bound, or the
+  // search excluded all smaller sizes.
   bool optimal = false;
 };
 

@@ -8,10 +8,12 @@
 
 namespace fxopt::arena {
 
-// Repeatedly fills the lowest place of the skyline. In the given order, the filler takes the first
-// block whose sections are all within that place. If no block fits, the filler raises the place to
-// the height of the lower neighbour. This is the best-fit method of Burke, Kendall and Whitwell
-// 2004 for strip packing. Sekiyama et al. 2018 apply it to memory.
+// Stacks blocks on a skyline, which is the height of the placed blocks in each section of time (see
+// Block). A place is a maximal range of sections of equal height. The filler repeatedly selects the
+// lowest place and the first block, in the given order, whose sections are all within this place.
+// If no block fits, the filler raises the place to the height of the lower neighbour. This is the
+// best-fit method of Burke, Kendall and Whitwell 2004 for strip packing. Sekiyama et al. 2018 apply
+// it to memory.
 class SkylineFiller {
  public:
   // Builds a k-d tree of the blocks. O(n log n).
@@ -21,7 +23,8 @@ class SkylineFiller {
   // Usually takes about O(n log^2 n), and O(n sqrt(n)) in the worst case.
   Packing fill(const Order& order);
 
-  // Returns the cost of one fill in steps of a Budget. A step is about a nanosecond.
+  // Returns the number of steps that one call of fill() takes from a Budget. A step is about a
+  // nanosecond.
   int64_t steps() const;
 
  private:
@@ -30,10 +33,10 @@ class SkylineFiller {
   std::unique_ptr<BlockTree> tree_;
 };
 
-// Walks the sections as an allocator would. In each section, frees the space of the blocks that
-// end. Then puts each block that begins into the smallest free gap that is large enough. Blocks are
-// placed in the given order. If `backward` is true, walks from the last section to the first.
-// O(n log n).
+// Visits the sections of time in order, as an allocator would. In each section, first frees the
+// space of the blocks that have ended. Then puts each block that begins now into the smallest free
+// gap that is large enough. Blocks of one section are placed in the given order. If `backward` is
+// true, visits the sections from the last to the first. O(n log n).
 Packing sweep_best_fit(const Problem& problem, const Order& order, bool backward);
 
 }  // namespace fxopt::arena

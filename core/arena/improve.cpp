@@ -6,12 +6,12 @@
 namespace fxopt::arena {
 namespace {
 
-constexpr int kPatience = 8;  // orders in a row without gain before returning to the best
+constexpr int kPatience = 8;  // after this many orders without gain, return to the best order
 
 }  // namespace
 
-// Returns the order with each block that ends above `limit`, and some others, moved up by a random
-// part of its rank.
+// Returns a changed copy of the order. Moves each block whose top is above `limit` to an earlier
+// rank, by a random share of its rank. Moves about two random blocks as well.
 Order OrderSearch::blame(const Attempt& attempt, int64_t limit) {
   const auto n = static_cast<uint64_t>(attempt.order.size());
   std::vector<std::pair<uint64_t, uint32_t>> keys;
@@ -20,7 +20,8 @@ Order OrderSearch::blame(const Attempt& attempt, int64_t limit) {
     const uint32_t block = attempt.order[rank];
     const bool blamed = attempt.packing.offsets[block] + problem_.blocks[block].size > limit;
     const bool moved = blamed || random_() % n < 2;
-    // Twice the rank, odd for blocks that stay: a moved block precedes the block at its new rank.
+    // The key is twice the rank, plus 1 for a block that does not move. A moved block therefore
+    // precedes the unmoved block at its new rank.
     keys.emplace_back(moved ? 2 * (rank - rank * (random_() % 64) / 64) : 2 * rank + 1, block);
   }
   std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -34,8 +35,8 @@ void OrderSearch::improve(int64_t target, Budget& budget, Attempt& attempt) {
   Attempt current = attempt;
   int without_gain = 0;
   while (attempt.packing.height > target && budget.spend(filler_.steps())) {
-    // Between the target and the top: blaming all blocks above the target would leave nothing in
-    // place.
+    // The limit is a random height between the target and the top. With the target as the limit,
+    // nearly all blocks could move.
     const int64_t span = current.packing.height - target;
     const auto eighths = static_cast<int64_t>(random_() % 8);
     const int64_t limit = target + span / 8 * eighths + span % 8 * eighths / 8;

@@ -10,15 +10,16 @@
 
 namespace fxopt::arena {
 
-// Fills the skyline repeatedly. Each new order moves blocks that ended above the target to earlier
-// positions. This is squeaky wheel optimization (Joslin and Clements 1999).
+// Packs the blocks repeatedly with SkylineFiller. If the top of a block is above a limit, the next
+// order has this block at an earlier position. The limit is a random height between the target and
+// the height of the packing. This is squeaky wheel optimization (Joslin and Clements 1999).
 class OrderSearch {
  public:
   explicit OrderSearch(const Problem& problem) : problem_(problem), filler_(problem) {}
 
-  // Improves each of several orders for a while, and then only the best order. Stops if a packing
-  // meets the target, or if the budget ends. If the search found a lower packing, replaces
-  // `packing` by the lowest one and returns true. Otherwise returns false.
+  // Improves each of several orders for a while, and then only the best order. Stops if the height
+  // of a packing is at most `target`, or if the budget ends. If the lowest packing found is lower
+  // than `packing`, replaces `packing` and returns true. Otherwise returns false.
   bool run(int64_t target, Budget& budget, Packing& packing);
 
  private:

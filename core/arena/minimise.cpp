@@ -1,4 +1,4 @@
-// Restarts of the search at falling capacities.
+// Implements HeightSearch, which restarts search_packing() with different capacities.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -11,8 +11,9 @@ namespace {
 constexpr int64_t kShortest = 1'000'000;  // steps of the shortest search
 constexpr std::array kKinds{OrderKind::kLifetime, OrderKind::kLoad, OrderKind::kLoadLifetime, OrderKind::kArea};
 
-// The sequence 1 1 2 1 1 2 4 ... (Luby, Sinclair and Zuckerman 1993): within a logarithm of the
-// best restart lengths when these are unknown. i starts at 1.
+// Returns element `i` of the sequence 1 1 2 1 1 2 4 ..., which starts at `i` = 1. Restarts of these
+// lengths take at most a logarithmic factor longer than restarts of the best lengths (Luby,
+// Sinclair and Zuckerman 1993).
 int64_t luby(int64_t i) {
   int64_t power = 1;
   while (2 * power <= i + 1) power *= 2;
@@ -26,7 +27,7 @@ HeightSearch::HeightSearch(const Problem& problem, int64_t target)
   for (const OrderKind kind : kKinds) orders_.push_back(make_order(problem, kind));
 }
 
-// First the plain orders, then orders with blocks moved by a few places.
+// Returns the plain orders first, and later orders whose blocks are moved by a few positions.
 Order HeightSearch::next_order() {
   Order order = orders_[static_cast<size_t>(searches_ % std::ssize(kKinds))];
   const auto disturbed = static_cast<uint64_t>(searches_ / std::ssize(kKinds));
@@ -47,7 +48,7 @@ Verdict HeightSearch::search(int64_t capacity, Budget& budget, std::vector<int64
     const Verdict verdict = search_packing(problem_, next_order(), rule, capacity, weights_, some, offsets);
     ++searches_;
     const auto n = static_cast<int64_t>(problem_.blocks.size());
-    budget.spend(length - some.left() + n * n);  // n^2 for the tables
+    budget.spend(length - some.left() + n * n);  // n^2 for the neighbour tables
     if (verdict != Verdict::kUnknown) return verdict;
   }
   return Verdict::kUnknown;
@@ -56,8 +57,8 @@ Verdict HeightSearch::search(int64_t capacity, Budget& budget, std::vector<int64
 bool HeightSearch::run(Budget& budget, Packing& packing) {
   while (packing.height > impossible_ + 1 && budget.left() > 0) {
     const int64_t steps = first_ ? budget.left() : std::min(std::max(budget.left() / 8, kShortest), budget.left());
-    // Halves the interval between the failed and the known height; restarts at the bottom when they
-    // meet.
+    // The guess is halfway between the last failed height and the best known height. When these
+    // heights meet, the guess is again the lowest possible height.
     int64_t guess = first_ ? impossible_ + 1 : failed_ + (packing.height - failed_) / 2;
     if (guess <= failed_ || guess >= packing.height) guess = impossible_ + 1;
     first_ = false;

@@ -7,7 +7,8 @@
 namespace fxopt::arena {
 namespace {
 
-// Range maximum of loads, from tables of the maximum of 2^k consecutive loads.
+// Returns the largest load in a range of sections. Table k contains the maximum of each 2^k
+// consecutive loads.
 class RangeMax {
  public:
   explicit RangeMax(std::vector<int64_t> values) {

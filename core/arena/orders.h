@@ -13,7 +13,7 @@ namespace fxopt::arena {
 using Order = std::vector<uint32_t>;
 
 enum class OrderKind { kLifetime, kSize, kArea, kLoad, kLoadLifetime };
-// The kinds that gave the lowest skylines on large problems come first.
+// The kinds that gave the lowest packings of large problems come first.
 inline constexpr std::array kAllOrders{OrderKind::kLoadLifetime, OrderKind::kArea, OrderKind::kSize, OrderKind::kLoad,
                                        OrderKind::kLifetime};
 
@@ -22,7 +22,7 @@ inline constexpr std::array kAllOrders{OrderKind::kLoadLifetime, OrderKind::kAre
 //   - kLifetime: the number of sections in which the block is live
 //   - kSize: the size
 //   - kArea: the product of lifetime and size
-//   - kLoad: the largest load of a section in which the block is live, then the area
+//   - kLoad: the largest load (sum of sizes) of a section in which the block is live, then the area
 //   - kLoadLifetime: the same load as for kLoad, then the lifetime
 // Ties are broken by the other measures, then by index. O(n log n + sections).
 Order make_order(const Problem& problem, OrderKind kind);

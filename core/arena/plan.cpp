@@ -15,7 +15,7 @@ namespace fxopt {
 namespace arena {
 namespace {
 
-constexpr size_t kSearchBlocks = 2000;  // beyond it the search's neighbour tables do not pay off
+constexpr size_t kSearchBlocks = 2000;  // for more blocks, the search's tables are too slow
 
 // A part with its best known packing.
 struct PlannedPart {
@@ -32,7 +32,8 @@ struct PlannedPart {
   }
 };
 
-// Runs the heuristics until one meets the target; the first of each kind runs at any cost.
+// Runs the heuristics until a packing meets the target or the budget ends. The first skyline and
+// the first best fit run even without budget.
 void plan_fast(PlannedPart& planned, int64_t target, Budget& budget) {
   const Problem& problem = planned.part.problem;
   SkylineFiller filler(problem);
@@ -47,7 +48,8 @@ void plan_fast(PlannedPart& planned, int64_t target, Budget& budget) {
   }
 }
 
-// Improves parts above the target: alternating searches, each longer than the one before.
+// Improves a part that is above the target. Two searches take turns, and each turn is longer than
+// the turn before.
 void plan_slowly(PlannedPart& planned, int64_t target, Budget& budget) {
   const Problem& problem = planned.part.problem;
   const int64_t height = target - planned.part.base;
@@ -78,7 +80,8 @@ void plan_parts(std::vector<PlannedPart>& parts, int64_t lower_bound, Budget& bu
                    [](const PlannedPart& a, const PlannedPart& b) { return a.top() > b.top(); });
   int64_t target = lower_bound;  // nothing needs to be lower than the tallest finished part
   for (size_t i = 0; i < parts.size() && parts[i].top() > target; ++i) {
-    // Later parts are lower and often need nothing: each gets half of the remaining budget.
+    // Each part gets half of the remaining budget, because later parts are lower and often
+    // finished.
     const int64_t share = i + 1 == parts.size() ? budget.left() : budget.left() / 2;
     Budget own(share);
     plan_slowly(parts[i], target, own);
@@ -87,7 +90,7 @@ void plan_parts(std::vector<PlannedPart>& parts, int64_t lower_bound, Budget& bu
   }
 }
 
-// The items of nonzero size, as blocks.
+// A problem whose blocks are the items of nonzero size.
 struct Converted {
   Problem problem;
   std::vector<uint32_t> items;  // index of the item of each block

@@ -22,7 +22,7 @@ int32_t number_sections(std::span<const ArenaItem> items, std::span<const uint32
       blocks[ends[next_end]].end = section + 1;
       ended = true;
     }
-    // only a start after an end makes a set that its predecessor does not contain
+    // A new section begins only if an item ended. Otherwise this item extends the current set.
     if (ended) ++section;
     ended = false;
     blocks[start].begin = section;
@@ -52,14 +52,14 @@ namespace {
 
 constexpr int64_t kLevels = 100;
 
-// Blocks of a piece, in order of begin, and the height below them.
+// The blocks of a piece, in order of `begin`, and the height of the space below the blocks.
 struct Piece {
   std::vector<uint32_t> blocks;
   int64_t base = 0;
 };
 
-// Cuts into runs of touching blocks. In each run, blocks alive throughout are placed at the bottom
-// and removed.
+// Cuts a piece into runs that have no section in common. In each run, places the blocks that are
+// live throughout the run at the bottom, and removes these blocks from the run.
 std::vector<Piece> cut(const Problem& problem, const Piece& piece, std::vector<int64_t>& offsets) {
   std::vector<Piece> cuts;
   for (size_t i = 0; i < piece.blocks.size();) {
@@ -85,8 +85,8 @@ std::vector<Piece> cut(const Problem& problem, const Piece& piece, std::vector<i
   return cuts;
 }
 
-// Returns the piece as a problem of its own, with renumbered sections: some are now contained in a
-// neighbour.
+// Returns the piece as a problem of its own. Renumbers the sections, because the live set of some
+// sections is now contained in the live set of a neighbouring section.
 Part make_part(const Problem& problem, Piece piece) {
   Part part;
   part.base = piece.base;
@@ -115,7 +115,7 @@ std::vector<Part> split_problem(const Problem& problem, std::vector<int64_t>& of
   std::vector<Piece> open;
   open.push_back(std::move(whole));
   std::vector<Part> parts;
-  // Nested lifetimes take one level each: n nested ones would cost n^2.
+  // Each level of nested lifetimes costs one pass over its blocks, so n levels would cost n^2.
   Budget budget(kLevels * static_cast<int64_t>(problem.blocks.size()));
   while (!open.empty()) {
     const Piece piece = std::move(open.back());

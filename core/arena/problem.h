@@ -8,12 +8,13 @@
 
 namespace fxopt::arena {
 
-// An item in the form that the search uses. Time is divided into sections, in order of time. Each
-// maximal set of items that are live together has one section. Two items share a section if and
-// only if they are live together. Sizes are in units, and one unit is the greatest common divisor
-// of all rounded sizes.
+// An item in the form that the search uses. Time is divided into consecutive sections. For each
+// maximal set of items that are live at the same time, there is exactly one section. Two items
+// therefore share a section if and only if they are live at the same time. The unit of sizes is the
+// greatest common divisor of all rounded sizes.
 struct Block {
-  int32_t begin = 0;  // the block is live in the sections [begin, end)
+  // The block is live in the sections of time from `begin` up to, but not including, `end`.
+  int32_t begin = 0;
   int32_t end = 0;
   int64_t size = 0;  // at least 1
 };
@@ -44,30 +45,30 @@ class Budget {
   int64_t left_;
 };
 
-// Divides the time of the `chosen` items into numbered sections. Sets `begin` and `end` of each
-// block. The intervals of the items include both ends. Returns the number of sections. O(n log n).
+// Divides time into sections for the items whose indices are in `chosen`. Sets `begin` and `end` of
+// the block of each chosen item. Returns the number of sections. O(n log n).
 int32_t number_sections(std::span<const ArenaItem> items, std::span<const uint32_t> chosen, std::vector<Block>& blocks);
 
-// Returns the sum of sizes in each section. O(n + sections).
+// Returns the sum of the sizes of live blocks, for each section of time. O(n + sections).
 std::vector<int64_t> section_loads(const Problem& problem);
 
 // Returns the height of the packing with these offsets. O(n).
 int64_t height_of(const Problem& problem, std::span<const int64_t> offsets);
 
-// A part of a problem that can be planned on its own. The blocks of the part are placed above the
-// height `base`.
+// A part of a problem that can be planned on its own. The offsets of the part start at `base`.
 struct Part {
   Problem problem;
-  std::vector<uint32_t> members;  // index of each block in the whole problem
+  // For each block of the part: the index of the block in the whole problem.
+  std::vector<uint32_t> members;
   int64_t base = 0;
 };
 
 // Splits a problem wherever no block crosses from one section to the next. In each piece, blocks
 // that are live throughout the piece are placed at the bottom. The other blocks of the piece are
-// split in the same way. At least one best packing has this form, because any blocks below the
-// placed blocks can move above the placed blocks. Sets the offset of each block that is placed
-// here. Each other block belongs to one part. O(n log n), because deeply nested pieces are not
-// split further.
+// split in the same way. At least one best packing has this form: a block that is live throughout
+// can move to the bottom if the blocks below move up by its size. Sets the offset of each block
+// that is placed in this way. Every block that is not placed belongs to exactly one part.
+// O(n log n), because deeply nested pieces are not split further.
 std::vector<Part> split_problem(const Problem& problem, std::vector<int64_t>& offsets);
 
 }  // namespace fxopt::arena

@@ -47,7 +47,7 @@ class Search {
   void touch_block(uint32_t i);
   void touch_section(int32_t s);
 
-  const std::vector<Block> blocks_;  // in the order of trial
+  const std::vector<Block> blocks_;  // in the order in which the search tries the blocks
   const Order& order_;
   const SectionRule rule_;
   const int64_t capacity_;
@@ -56,14 +56,14 @@ class Search {
   bool exhausted_ = false;
   std::vector<std::vector<uint32_t>> in_section_;
   std::vector<std::vector<uint32_t>> neighbours_;
-  std::vector<int64_t> twin_;      // the previous block with the same span and size, or -1
-  std::vector<int64_t> offset_;    // -1: not placed
-  std::vector<int64_t> floor_;     // lowest place left for a block
-  std::vector<int64_t> height_;    // lower bound of all future places in a section
-  std::vector<int64_t> top_;       // end of the placed blocks in a section
-  std::vector<int64_t> upmost_;    // the block that ends there, or -1
-  std::vector<int64_t> rest_;      // sizes not yet placed
-  std::vector<int64_t> crossing_;  // blocks not yet placed that are alive in a section and the next
+  std::vector<int64_t> twin_;      // per block: an earlier block with the same span and size, or -1
+  std::vector<int64_t> offset_;    // per block: -1 if the block is not placed
+  std::vector<int64_t> floor_;     // per block: lower bound of its offset
+  std::vector<int64_t> height_;    // per section: lower bound of the offsets of unplaced blocks
+  std::vector<int64_t> top_;       // per section: top of the highest placed block
+  std::vector<int64_t> upmost_;    // per section: the highest placed block, or -1
+  std::vector<int64_t> rest_;      // per section: sum of the sizes of unplaced blocks
+  std::vector<int64_t> crossing_;  // per section: unplaced blocks also live in the next section
   std::vector<Change> trail_;
   std::vector<uint32_t> block_queue_;
   std::vector<char> block_queued_;
@@ -151,7 +151,7 @@ bool Search::update_floor(uint32_t i) {
     real = std::max(real, top_[s]);
   }
   budget_.spend(blocks_[i].end - blocks_[i].begin);
-  // it could be lowered below all future blocks
+  // The block would fit below all future blocks, so another branch covers this packing.
   if (real + blocks_[i].size <= lowest) return false;
   if (floor <= floor_[i]) return true;
   set(floor_[i], floor);
@@ -213,8 +213,8 @@ bool Search::place(uint32_t i, int64_t level) {
   return propagate();
 }
 
-// No block begins at `level` over the section: a later one would rest on a block that is not placed
-// yet.
+// Leaves the space at `level` in the section empty. Each unplaced block of the section must then
+// rest on a block that is not placed yet, so the floor of each unplaced block rises.
 bool Search::waste(int32_t section, int64_t level) {
   for (const uint32_t i : in_section_[static_cast<size_t>(section)]) {
     if (placed(i) || floor_[i] > level) continue;
@@ -231,8 +231,9 @@ bool Search::waste(int32_t section, int64_t level) {
   return propagate();
 }
 
-// Returns true if a block at this level rests on another, and not on one of the same span that must
-// be above it.
+// Returns true if a block at this level rests on a placed block or has offset 0. Returns false if
+// the block would break the fixed order of blocks with the same span. The fixed order avoids
+// equivalent packings.
 bool Search::supported(uint32_t i, int64_t level) const {
   if (twin_[i] >= 0 && !placed(static_cast<uint32_t>(twin_[i]))) return false;
   if (level == 0) return true;
@@ -248,7 +249,8 @@ bool Search::supported(uint32_t i, int64_t level) const {
   return !same_span || offset_[static_cast<size_t>(below)] + under.size < level || below < i;
 }
 
-// Searches the parts of a range that no unplaced block joins, the tightest first.
+// Splits a range wherever no unplaced block crosses, and searches the parts. The part with the
+// least free space comes first.
 bool Search::solve_parts(Range range) {
   std::vector<std::pair<int64_t, Range>> parts;
   for (int32_t s = range.begin; s < range.end;) {
@@ -317,7 +319,7 @@ bool Search::branch(Range range, int32_t section, int64_t level) {
 }  // namespace
 
 void SectionWeights::note_end(size_t section) {
-  constexpr double kGrowth = 1.00005;  // an end weighs twice as much as the one 14,000 ends earlier
+  constexpr double kGrowth = 1.00005;  // after 14,000 failures, a failure weighs twice as much
   constexpr double kLargest = 1e100;
   weights_[section] += step_;
   step_ *= kGrowth;

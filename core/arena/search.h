@@ -11,8 +11,10 @@ namespace fxopt::arena {
 
 enum class Verdict { kFound, kImpossible, kUnknown };
 
-// Weights of the sections, which searches share. Each branch that ends in a section adds to the
-// section's weight. Recent ends add more than earlier ends.
+// A weight for each section of time (see Block). If several sections can be filled next,
+// SectionRule prefers sections with a large weight. All searches of one problem share the weights.
+// Each branch that fails because a section is too full adds to the weight of this section. A later
+// failure adds more than an earlier failure.
 class SectionWeights {
  public:
   explicit SectionWeights(int32_t sections) : weights_(static_cast<size_t>(sections), 1.0) {}
@@ -24,24 +26,26 @@ class SectionWeights {
   double step_ = 1.0;
 };
 
-// The rule that selects one of the lowest sections as the next section to fill.
+// The rule that selects the next section to fill, if several sections have the same smallest
+// height.
 enum class SectionRule { kHeaviest, kFewestPerWeight };
 
-// Searches for a packing that is not higher than `capacity`. Blocks that fit at a place are tried
-// in the given order. Returns kUnknown if the budget ends before the answer is known. The search is
-// exponential in the worst case.
+// Searches for a packing that is not higher than `capacity`. Tries the blocks in the given order.
+// Returns kUnknown if the budget ends before the answer is known. The search is exponential in the
+// worst case.
 //
-// The search fills places from the lowest to the highest. At the lowest section of the skyline, it
-// tries each block that fits there. The search then tries to leave the section empty, so that
-// higher blocks cover the section. A branch ends in two cases:
-//   - Some section does not have enough room for the blocks that must still be placed in it.
-//   - A block could be lowered later. Another branch covers that packing.
+// The search selects one of the sections in which the placed blocks have the smallest height. In
+// this section, it tries to place each block that fits at this height. In the last branch, the
+// search places no block at this height, so a gap remains. A branch fails in two cases:
+//   - A section does not have enough room for its unplaced blocks.
+//   - An unplaced block fits into a gap. The branch is not needed, because another branch fills the
+//     gap with this block.
 // If no unplaced block joins two parts of the problem, the search handles the parts one by one.
 //
-// The canonical solutions and most of the reasons to end a branch come from Moffitt 2023
-// (MiniMalloc, ASPLOS, doi 10.1145/3623278.3624752). That paper branches on all blocks, but this
-// search branches on one place. The weights come from Boussemart et al. 2004, who use them for
-// constraint problems.
+// Most rules that end a branch come from Moffitt 2023 (MiniMalloc, ASPLOS, doi
+// 10.1145/3623278.3624752). At each step, the search of that paper tries all blocks, but this
+// search tries only the blocks of one section. The weights come from Boussemart et al. 2004, who
+// use weights for constraint problems.
 Verdict search_packing(const Problem& problem, const Order& order, SectionRule rule, int64_t capacity,
                        SectionWeights& weights, Budget& budget, std::vector<int64_t>& offsets);
 
@@ -53,9 +57,10 @@ class HeightSearch {
   // The search does not look for packings below `target`.
   HeightSearch(const Problem& problem, int64_t target);
 
-  // Continues until the budget ends. Replaces `packing` by the lowest packing found. The first
-  // search is for the target height. Later searches are for heights between the target and the best
-  // known height. Returns true if the result meets the target, or if no lower packing exists.
+  // Continues until the budget ends or no lower packing is needed. Replaces `packing` by the lowest
+  // packing found. The first search is for the target height. Later searches are for heights
+  // between the target and the best known height. Returns true if the height of the result is at
+  // most the target, or if no lower packing exists.
   bool run(Budget& budget, Packing& packing);
 
  private:
@@ -68,7 +73,7 @@ class HeightSearch {
   std::mt19937_64 random_{1};
   int64_t searches_ = 0;
   int64_t impossible_;  // packings of this height do not exist or are not needed
-  int64_t failed_;      // height of the last failed search; at least impossible_
+  int64_t failed_;      // height of the last failed search; failed_ >= impossible_
   bool first_ = true;
 };
 

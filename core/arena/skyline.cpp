@@ -1,4 +1,4 @@
-// Fills the lowest place first.
+// Implements SkylineFiller.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -16,7 +16,8 @@ constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 constexpr uint32_t kLeaf = 8;           // blocks
 constexpr int64_t kStepsPerLevel = 40;  // per level of the k-d tree, for one block
 
-// The places of the skyline from left to right, and by height.
+// The places of the skyline, in order of sections and in order of height. A place is a maximal
+// range of sections of equal height.
 class Skyline {
  public:
   struct Place {
@@ -32,7 +33,7 @@ class Skyline {
     return place(by_height_.top().second);
   }
 
-  // Covers [begin, end) of `place` up to `height`.
+  // Raises the sections [begin, end) of `place` to `height`.
   void cover(const Place& place, int32_t begin, int32_t end, int64_t height) {
     remove(place);
     if (place.begin < begin) insert({place.begin, begin, place.height});
@@ -40,7 +41,7 @@ class Skyline {
     merge({begin, end, height});
   }
 
-  // Raises a place to its lower neighbour, or removes it if it has no neighbour.
+  // Raises a place to the height of its lower neighbour. Removes a place that has no neighbour.
   void raise(const Place& place) {
     remove(place);
     const bool has_left = place.begin > 0 && stop_of(place.begin) != 0;
@@ -59,7 +60,8 @@ class Skyline {
     return at(entry.second).end != 0 && at(entry.second).height == entry.first;
   }
 
-  // A place is stored at its first section; its last section stores its begin (plus 1).
+  // The slot of a place's first section stores `end` and `height`. The slot of its last section
+  // stores the first section plus 1.
   struct Slot {
     int32_t end = 0;
     int32_t begin_of_last = 0;
@@ -100,14 +102,14 @@ class Skyline {
   }
 
   std::vector<Slot> places_;
-  // includes some removed places
+  // may still contain removed places
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> by_height_;
 };
 
 }  // namespace
 
-// Blocks as points (begin, end) in a k-d tree that finds the block of lowest rank inside a range of
-// sections.
+// A k-d tree that stores each block as the point (begin, end). The tree finds the block of lowest
+// rank inside a range of sections.
 class SkylineFiller::BlockTree {
  public:
   explicit BlockTree(const std::vector<Block>& blocks) : places_(blocks.size()) {
@@ -153,7 +155,7 @@ class SkylineFiller::BlockTree {
   struct Node {
     int32_t max_begin = std::numeric_limits<int32_t>::min();
     int32_t min_end = std::numeric_limits<int32_t>::max();
-    uint32_t best = kNone;  // lowest rank among the points left below
+    uint32_t best = kNone;  // lowest rank among the remaining points of the subtree
     uint32_t parent = kNone;
     uint32_t right = 0;  // the left child is the next node; 0: a leaf
     uint32_t first = 0;  // points [first, stop)

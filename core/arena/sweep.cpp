@@ -1,4 +1,4 @@
-// Best fit along the sections.
+// Implements sweep_best_fit().
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,8 +12,8 @@ namespace {
 // Free gaps of a growing arena, by offset and by size.
 class Gaps {
  public:
-  // Returns the offset of the smallest gap that holds `size`, else the end of the arena, which
-  // grows.
+  // Takes `size` from the smallest sufficient gap. If no gap is large enough, grows the arena at
+  // its end. Returns the offset.
   int64_t take(int64_t size) {
     const auto best = by_size_.lower_bound({size, 0});
     if (best != by_size_.end()) {

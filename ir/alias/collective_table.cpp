@@ -12,7 +12,7 @@
 namespace fxopt {
 namespace {
 
-// For each node, the placeholders that its data come from: none, one, which, or several.
+// For each node, the only placeholder that its data come from, if there is exactly one.
 class Sources {
  public:
   explicit Sources(const Graph& graph) : of_(graph.num_ids()) {
@@ -31,7 +31,7 @@ class Sources {
     }
   }
 
-  // Invalid: none or several.
+  // Invalid if the node's data come from no placeholder or from several placeholders.
   NodeId only(NodeId node) const { return of_.get(node).is_many ? NodeId() : of_.get(node).only; }
 
  private:
@@ -42,7 +42,8 @@ class Sources {
   IdMap<NodeId, Source> of_;
 };
 
-// Whether all direct and indirect users of each node, except the output, read a single node.
+// For each node, whether every direct and indirect user reads only one node. The output may read
+// several nodes.
 IdMap<NodeId, bool> unary_to_the_end(const Graph& graph) {
   IdMap<NodeId, bool> is_unary(graph.num_ids(), false);
   IdMap<NodeId, bool> reads_one(graph.num_ids(), false);
@@ -64,7 +65,8 @@ IdMap<NodeId, bool> unary_to_the_end(const Graph& graph) {
   return is_unary;
 }
 
-// Whether everything computed from each node is returned, through nodes that read a single node.
+// For each node, whether every path of uses ends in the output and leads only through nodes that
+// read a single node.
 IdMap<NodeId, bool> returned_alone(const Graph& graph, const IdMap<NodeId, bool>& is_unary) {
   IdMap<NodeId, bool> is_returned(graph.num_ids(), false);
   for (NodeId node = graph.last(); node.is_valid(); node = graph.prev(node)) {
@@ -129,7 +131,7 @@ class Finder {
       parameters_.emplace(leaves[i], input != inputs.end() ? input->second : static_cast<uint32_t>(i));
     }
   }
-  // Follows users that read a single node, up to a returned leaf.
+  // Follows the first user of each node until a returned node is found.
   std::optional<uint32_t> returned_as(NodeId node) const {
     for (;;) {
       if (const auto found = parameters_.find(node); found != parameters_.end()) return found->second;
@@ -149,8 +151,8 @@ class Finder {
     if (reduce_op != nullptr && reduce_op->is(ArgKind::kString)) collective.reduce_op = reduce_op->as_string();
   }
 
-  // Looks through getitems: the results of coalesced calls are waited for one by one. A wait for a
-  // list does not wait for one tensor.
+  // Looks through getitems, because each result of a coalesced collective has its own wait. A wait
+  // for a list is not a wait for one tensor, so it is left out.
   void find_waits(Collective& collective) {
     for (const NodeId user : graph_.users(collective.start)) {
       if (is_wait(user, collective.start)) collective.waits.push_back(user);
@@ -172,7 +174,7 @@ class Finder {
       case CollectiveKind::kAllGather: {
         const NodeId only = sources_.only(collective.start);
         const InputRole role = only.is_valid() ? recorded_role(graph_, only) : InputRole::kInput;
-        // A saved value may be a parameter: its role does not show it.
+        // A saved value may be a parameter, although its role does not show this.
         const bool is_parameter =
             role == InputRole::kParameter || role == InputRole::kUnspecified || role == InputRole::kSavedValue;
         return only.is_valid() && is_parameter ? CollectiveClass::kUnshard : CollectiveClass::kOther;
@@ -193,7 +195,7 @@ class Finder {
   Sources sources_;
   IdMap<NodeId, bool> is_returned_;
   std::map<StringId, const ProcessGroup*> listed_;
-  std::map<NodeId, uint32_t> parameters_;  // by returned leaf
+  std::map<NodeId, uint32_t> parameters_;  // by returned node
 };
 
 class BucketReader {
@@ -223,7 +225,8 @@ class BucketReader {
     return graph_[node].is_call() && packet_of(graph_.op(node).name) == packet;
   }
 
-  // The number of tensors packed side by side in the collective's input; 0: it is no such buffer.
+  // Returns the number of tensors that are packed side by side in the collective's input. Returns 0
+  // if the input is not a packed buffer.
   size_t read_buffer(NodeId node) {
     while (node.is_valid() && graph_[node].is_call()) {
       if (is_called(node, "copy_")) {  // into a slice of the result
@@ -245,15 +248,15 @@ class BucketReader {
     return 0;
   }
 
-  // Whether the split separates the members. Gathered data have a row for each rank, so their split
-  // runs across the rows. Other results are split along dimension 0.
+  // Whether the split separates the members of the bucket. A gathered result has one row for each
+  // rank, so it is split along a later dimension. Other results are split along dimension 0.
   bool is_along_members(NodeId split) const {
     const CallArg dim = CallArgs(graph_, split)[2];
     const bool is_first = dim.is_missing() || dim.as_int() == 0;
     return is_first != (collective_kind(graph_.op(bucket_.start)) == CollectiveKind::kAllGather);
   }
 
-  // Follows waits and views to the split, and on to copies of its results.
+  // Follows waits and views from `from` to the split, and from the split to copies of its results.
   void read_result(NodeId from) {
     std::vector<NodeId> open = {from};
     while (!open.empty()) {

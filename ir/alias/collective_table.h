@@ -17,10 +17,12 @@ namespace fxopt {
 // and from the consumers of the collective's result. The names of nodes and parameters are not
 // used.
 enum class CollectiveClass : uint8_t {
-  kOther,         // activations, tokens, statistics
-  kUnshard,       // an all-gather of one parameter's shard or, in backward, of one saved value
-  kGradient,      // a reduction whose result the graph returns
-  kPointToPoint,  // a send, a receive or an unknown pattern: its order within the group is kept
+  kOther,     // activations, tokens, statistics
+  kUnshard,   // an all-gather of one parameter's shard or, in backward, of one saved value
+  kGradient,  // a reduction whose result the graph returns
+  // A send, a receive, or a collective that moves data in an unknown pattern. Passes keep the order
+  // of these calls within their group.
+  kPointToPoint,
 };
 
 struct Collective {
@@ -39,11 +41,11 @@ struct Collective {
   std::optional<Tensor> input, output;
   std::optional<int64_t> input_bytes, output_bytes;  // bytes of `input` and of `output`
 
-  // The place of a parameter among the graph's inputs. Absent if the place is unknown.
+  // The index of a parameter among the graph's inputs, or nothing if the index is unknown.
   // - For kUnshard, this is the parameter that the collective gathers.
   // - For kGradient, this is the input that the file records for the returned gradient. If the file
-  //   records no input, this is the place of the gradient among the outputs.
-  // - For other classes, the place is absent.
+  //   records no input, this is the index of the gradient among the outputs.
+  // - For other classes, the index is absent.
   std::optional<uint32_t> parameter;
 
   // Whether the recorded sizes fit the collective. False if a size is unknown.
@@ -52,38 +54,39 @@ struct Collective {
   // - For any other kind, the input and the result have the same bytes.
   bool sizes_fit() const;
 
-  // The bytes that are compared with a cap: the larger of `input_bytes` and `output_bytes`. Returns
-  // nothing if one of the two is unknown.
+  // Returns the larger of `input_bytes` and `output_bytes`, to compare it with a size limit.
+  // Returns nothing if either is unknown.
   std::optional<int64_t> bytes() const {
     if (!input_bytes.has_value() || !output_bytes.has_value()) return std::nullopt;
     return *input_bytes > *output_bytes ? *input_bytes : *output_bytes;
   }
 };
 
-// Returns every collective of the graph in schedule order. `values` are the values of symbols.
-// Sizes in bytes may depend on symbols. O(nodes + edges + groups).
+// Returns every collective of the graph in schedule order. `values` are the values of the symbols
+// in tensor sizes. O(nodes + edges + groups).
 std::vector<Collective> find_collectives(const Graph& graph, const SymbolValues& values);
 
 // A collective that moves several tensors. It has one of two forms:
 // - The collective takes a list of tensors.
 // - The input is a buffer in which the tensors are packed side by side. The result is split into
-//   the tensors.
+//   tensors again.
 struct CollectiveBucket {
   NodeId start;
   size_t tensors = 0;
   NodeId last_wait;  // invalid if no node waits for the collective
-  // The nodes that create the bucket's storages: buffers, results and copies of results. The nodes
-  // are sorted by place in the schedule.
+  // The nodes that create the storages of the packed input buffers, of the collective's results and
+  // of copies of these results. The nodes are sorted by place in the schedule.
   std::vector<NodeId> makes;
 };
 
 // Returns the buckets in schedule order. The buckets are found by data flow. A bucket may come from
-// the pass `bucket`, from the model, or from PyTorch's bucketing in the modes default, coalesced
+// the `bucket` pass, from the model, or from PyTorch's bucketing in the modes default, coalesced
 // and custom_ops. O(nodes + edges).
 std::vector<CollectiveBucket> find_buckets(const Graph& graph);
 
-// The answers of the two FSDP recognisers of PyTorch 2.15 for every node. The members have the
-// names of the recognisers in torch/_inductor/fx_passes/bucketing.py and fsdp.py. O(nodes + edges).
+// The results, for every node, of two functions of PyTorch 2.15 that recognise FSDP collectives.
+// Each member has the name of its function in torch/_inductor/fx_passes (bucketing.py and fsdp.py).
+// O(nodes + edges).
 struct FsdpRecognisers {
   // True for an all-gather whose data come from exactly one placeholder. Other nodes without
   // inputs, such as get_attrs, are ignored.

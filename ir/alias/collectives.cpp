@@ -22,7 +22,7 @@ bool is_group_argument(const SchemaArg& arg) {
   return arg.name == "group_name" || arg.name == "process_group" || arg.name == "group";
 }
 
-// The group that an argument of any kind names; empty if it names none.
+// Returns the group that an argument names, or an empty key if it names no group.
 GroupKey group_of_argument(const Graph& graph, const Arg& arg) {
   if (arg.is(ArgKind::kGroup) || arg.is(ArgKind::kString)) return {arg.as_string(), ExprId()};
   if (arg.is(ArgKind::kGroupExpr)) return {StringId(), arg.as_expr()};
@@ -30,8 +30,8 @@ GroupKey group_of_argument(const Graph& graph, const Arg& arg) {
   return {};
 }
 
-// For a schema that names no group: an argument that is a group, else the last string, which is the
-// framework's convention.
+// Finds the group of a call whose schema names no group argument. Takes an argument of the group
+// kind if one exists. Otherwise takes the last string argument, by PyTorch's convention.
 GroupKey guess_group(const Graph& graph, NodeId node) {
   GroupKey last;
   const std::span<const Arg> args = graph.pool().args(graph[node].args);
@@ -46,7 +46,8 @@ GroupKey guess_group(const Graph& graph, NodeId node) {
   return last;
 }
 
-// Adds up the bytes of tensors among arguments. Nothing if a tensor has no known size.
+// Sums the bytes of all tensors in the arguments. The sum is unknown if the size of any tensor is
+// unknown.
 class InputSum {
  public:
   InputSum(const Graph& graph, const SymbolValues& values) : graph_(graph), values_(values) {}
@@ -95,7 +96,7 @@ class InputSum {
   bool by_hint_ = false;
 };
 
-// a * b / c rounded up; nothing above 2^63 - 1.
+// Returns a * b / c rounded up, or nothing if the result is above 2^63 - 1.
 std::optional<int64_t> scaled(int64_t a, int64_t b, int64_t c) {
   const WideSum product = (static_cast<WideSum>(a) * b + (c - 1)) / c;
   return product > INT64_MAX ? std::nullopt : std::optional<int64_t>(static_cast<int64_t>(product));
@@ -187,7 +188,7 @@ class Grouper {
   const Graph& graph_;
   const SymbolValues& values_;
   std::map<StringId, const ProcessGroup*> listed_;
-  std::map<StringId, std::pair<StringId, StringId>> dims_;  // group -> mesh, its dimension
+  std::map<StringId, std::pair<StringId, StringId>> dims_;  // mesh and mesh dimension, by group
   std::map<GroupKey, size_t> index_;
   std::vector<GroupRow> rows_;
 };
@@ -234,7 +235,7 @@ std::string group_text(const Module& module, const GroupKey& key) {
 
 GroupKey group_of_call(const Graph& graph, NodeId node) {
   const Op& op = graph.op(node);
-  // The group is mostly the last argument.
+  // The search starts at the last argument, because it is usually the group.
   for (size_t i = op.schema.has_value() ? op.schema->args.size() : 0; i > 0; --i) {
     if (!is_group_argument(op.schema->args[i - 1])) continue;
     const Arg* arg = call_argument(graph, node, i - 1);
@@ -302,8 +303,8 @@ std::vector<NodeId> waits_for(const Graph& graph, NodeId collective) {
     for (UseId use = graph.first_use(from); use.is_valid(); use = graph.use(use).next) {
       const NodeId user = graph.use(use).user;
       const Op& op = graph.op(user);
-      // A getitem is followed through its first argument. A getitem that has the node as its index
-      // as well is met twice and followed once.
+      // Only a use as the first argument of a getitem is followed. A getitem that also uses the
+      // node as its index is therefore followed once.
       const bool follows = op.view == ViewKind::kProjection && graph.use(use).slot == ArgIndex(graph[user].args.first);
       if (follows) taken.push_back(user);
       if (follows || op.has(Effect::kWaits)) found.push_back(user);

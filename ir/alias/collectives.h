@@ -40,7 +40,7 @@ struct GroupKey {
 // Returns the uid or the expression as text, or an empty text if both are invalid. O(length).
 std::string group_text(const Module& module, const GroupKey& key);
 
-// Returns the group of a call. The group is the first argument of this list that exists:
+// Returns the group of a call. The group is the first of these arguments that exists:
 // - the argument that the schema names as the group;
 // - an argument that is a process group;
 // - the last string argument.
@@ -48,7 +48,7 @@ std::string group_text(const Module& module, const GroupKey& key);
 GroupKey group_of_call(const Graph& graph, NodeId node);
 
 // Returns the bytes of a collective's input tensors, computed from their sizes. Tensors that the
-// collective only writes to are left out. Returns nothing if one size is unknown. Sets `by_hint` to
+// collective only writes to are left out. Returns nothing if any size is unknown. Sets `by_hint` to
 // true if a size depends on a symbol, and to false otherwise. O(arguments + tensors).
 std::optional<int64_t> collective_input_bytes(const Graph& graph, NodeId node, const SymbolValues& values,
                                               bool& by_hint);
@@ -97,7 +97,7 @@ std::vector<uint64_t> replaced_calls(const Graph& graph, NodeId node);
 struct CollectiveRow {
   TargetId target;
   size_t calls = 0;
-  size_t replaces = 0;      // number of original calls, by replaced_calls()
+  size_t replaces = 0;      // sum of the numbers of calls that replaced_calls() returns
   int64_t input_bytes = 0;  // sum over the calls whose input size is known
   int64_t moved_bytes = 0;  // sum over the calls whose ring_bytes() is known
   size_t unknown_input = 0;
@@ -108,10 +108,10 @@ struct CollectiveRow {
 struct GroupRow {
   GroupKey key;
   const ProcessGroup* group = nullptr;  // nullptr if the module does not list the group
-  StringId mesh;                        // the mesh that has the group as a dimension
+  StringId mesh;                        // the mesh with dimensions that the group spans
   std::vector<StringId> mesh_dims;
-  // Sorted by moved bytes, then by input bytes, with the largest first. Equal rows are sorted by
-  // name.
+  // Sorted by moved bytes, then by input bytes, with the largest first. Entries with equal bytes
+  // are sorted by operator name.
   std::vector<CollectiveRow> collectives;
 
   size_t calls() const;

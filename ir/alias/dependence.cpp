@@ -19,8 +19,9 @@ constexpr uint32_t kNoRead = std::numeric_limits<uint32_t>::max();
 
 }  // namespace
 
-// One walk over the schedule. Nodes share resources. A writer follows the last write and the
-// readers since then; a reader follows the last write.
+// Builds the map in one walk over the schedule. Nodes read and write resources, such as the memory
+// of an alias class. A reader depends on the last writer. A writer depends on the last writer and
+// on all readers since then.
 class DependenceMap::Builder {
  public:
   Builder(const Graph& graph, EffectMap& effects, const StorageMap& storages, DependenceMap& map)
@@ -50,7 +51,7 @@ class DependenceMap::Builder {
  private:
   struct Resource {
     NodeId written;            // the last writer
-    uint32_t reads = kNoRead;  // since that write: the head of a chain in reads_
+    uint32_t reads = kNoRead;  // head of the chain of reads since that write, in reads_
   };
   struct Read {
     NodeId node;
@@ -197,13 +198,13 @@ class DependenceMap::Builder {
   IdMap<ObjectId, bool> is_changed_;
 
   IdMap<BufferId, Resource> storages_now_;              // by alias class
-  IdMap<BufferId, bool> is_waited_;                     // likewise
-  HashMap<BufferId, std::vector<NodeId>> collectives_;  // likewise: collectives not yet waited for
+  IdMap<BufferId, bool> is_waited_;                     // by alias class
+  HashMap<BufferId, std::vector<NodeId>> collectives_;  // by alias class: collectives without a wait so far
   IdMap<ObjectId, Resource> objects_now_;               // by class
   Resource generators_, world_, modes_, groups_, events_;
   HashMap<StringId, Resource> group_, streams_;
   std::vector<Read> reads_;
-  IdMap<NodeId, NodeId> stamps_;  // the last node that follows it
+  IdMap<NodeId, NodeId> stamps_;  // the last node that was made to depend on each node
   NodeId node_;
   uint32_t place_ = 0;
   size_t next_change_ = 0;
@@ -269,7 +270,7 @@ std::optional<Dependence> DependenceMap::obstacle(NodeId node, NodeId before) co
 
 std::optional<DependenceMap::Violation> DependenceMap::violation(std::span<const NodeId> order) const {
   const Graph& graph = *graph_;
-  IdMap<NodeId, uint32_t> places(graph.num_ids(), 0);  // 0: not placed yet; else the place + 1
+  IdMap<NodeId, uint32_t> places(graph.num_ids(), 0);  // the place + 1, or 0 before the node is placed
   NodeId last_placeholder, first_call;
   for (size_t i = 0; i < order.size(); ++i) {
     const NodeId node = order[i];

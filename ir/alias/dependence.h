@@ -60,13 +60,14 @@ struct Dependence {
 //            may read its inputs.
 // Metadata   The metadata of each class of tensor objects has versions in the same way. Every node
 //            that takes a tensor reads the tensor's metadata.
-// Random     Draws keep their order, except draws whose place in a slot is recorded.
-// Effect     No draw, write, collective, wait, assertion or mode change crosses an undescribed op
-//            or a barrier.
+// Random     Random draws keep their order. Draws whose offset in an RngSlot is recorded may change
+//            places.
+// Effect     An op with unknown effects or a barrier keeps its place relative to all draws, writes,
+//            collectives, waits, assertions and mode changes.
 //
 // Some dependences that follow from other dependences are left out. Construction takes O(nodes +
 // edges + tensors). If several asynchronous collectives read the same memory, each write to this
-// memory adds the number of their waits.
+// memory takes additional time, in proportion to the number of these collectives.
 class DependenceMap {
  public:
   DependenceMap(const Graph& graph, EffectMap& effects, const StorageMap& storages);
@@ -78,16 +79,15 @@ class DependenceMap {
   // Returns the nodes that must follow `node`, in schedule order. Dependence::on is the later node.
   std::span<const Dependence> followers(NodeId node) const { return slice(followers_, of_followers_.get(node)); }
 
-  // Returns the obstacle to moving `node` right before `before` in the present schedule. If
-  // `before` is invalid, `node` moves to the end. The obstacle is the nearest node that `node` must
-  // not cross. Returns nothing if `node` may move. Placeholders and the output may not move.
-  // O(dependences of the node).
+  // Returns the nearest node that `node` must not cross on its way to the place right before
+  // `before`. If `before` is invalid, `node` moves to the end. Returns nothing if `node` may move.
+  // Placeholders and the output may not move. O(dependences of the node).
   std::optional<Dependence> obstacle(NodeId node, NodeId before) const;
   bool can_move(NodeId node, NodeId before) const { return !obstacle(node, before).has_value(); }
 
-  // The limits within which a node may move. `after` is the nearest node that the node must stay
-  // after, and `before` is the nearest node that it must stay before. The nodes that bound the
-  // graph (kBoundary) are included. O(dependences of the node).
+  // The limits within which a node may move. `after` is the nearest node that must precede the
+  // node. `before` is the nearest node that must follow the node. Dependences of the kind kBoundary
+  // are included. O(dependences of the node).
   struct Range {
     std::optional<Dependence> after, before;
   };

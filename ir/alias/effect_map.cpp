@@ -14,23 +14,24 @@ namespace {
 
 bool runs_subgraphs(const Graph& graph, NodeId node) { return graph[node].is_call() && graph.op(node).has_subgraphs; }
 
-// The effects of an operator that only the file describes; kUndescribed if its schema is missing.
+// Returns the effects of an operator that only the file describes, or kUndescribed if the file has
+// no schema for it.
 Effect described_effects(const Module& module, StringId target) {
   const auto record =
       std::ranges::find_if(module.op_schemas, [target](const OpSchemaRecord& each) { return each.target == target; });
   return record == module.op_schemas.end() ? kUndescribed : described_op(module, *record).effects;
 }
 
-// A functionalized call writes clones and returns them. Whether it draws depends on arguments that
-// are not known here.
+// Returns the effects of a functionalized call, which writes clones of its arguments and returns
+// them. A random operator becomes kOpaque, because only its arguments decide whether it draws.
 Effect effects_on_clones(Effect effects) {
   if (has_effect(effects, Effect::kUnknownWrites)) return effects;
   if (has_effect(effects, Effect::kRandom)) effects = without(effects, Effect::kRandom) | Effect::kOpaque;
   return without(effects, Effect::kMutates);
 }
 
-// The effects of the operator that the node is given to run. Only its name is known here, not its
-// arguments.
+// Returns the effects of the operator that a higher-order call takes as an argument and runs. Only
+// the operator's name is known.
 Effect effects_of_operator(const Graph& graph, NodeId node) {
   const Op& op = graph.op(node);
   const Arg* given = call_argument(graph, node, static_cast<size_t>(op.operator_arg));
@@ -68,7 +69,7 @@ Effect effects_of(const Graph& graph, const SubgraphNames& names, NodeId node, O
 
 }  // namespace
 
-// A graph on the path down to the graphs it runs.
+// A graph whose subgraphs are being examined.
 struct SubgraphEffects::Visit {
   GraphId id;
   SubgraphNames names;
@@ -95,8 +96,8 @@ Effect SubgraphEffects::known(StringId name) const {
   return found == known_.end() ? kUndescribed : found->second;
 }
 
-// Visits the graphs that a graph runs before the graph itself, with an explicit stack: files may
-// nest graphs deeper than threads can call.
+// Visits the subgraphs of each graph before the graph itself. Uses an explicit stack, because
+// deeply nested graphs would overflow the call stack of a thread.
 Effect SubgraphEffects::of(StringId name) {
   const GraphId root = module_->find_graph(name);
   if (!root.is_valid()) return kUndescribed;

@@ -20,7 +20,7 @@ class SubgraphEffects {
   explicit SubgraphEffects(const Module& module) : module_(&module) {}
 
   // Returns the combined effects of the graph's nodes. Returns kUndescribed if no graph has the
-  // name, or if the graph runs itself.
+  // name, or if the graph calls itself.
   Effect of(StringId name);
   // Forgets all effects. Must be called after the graphs have changed.
   void forget() { known_.clear(); }
@@ -43,13 +43,13 @@ inline bool effects_depend_on_call(const Op& op) {
 
 // The effects that each node of a graph has apart from computing its outputs. The op table lists
 // the effects of an operator. EffectMap refines these effects for each call:
-// - A random op whose probability is statically 0 draws nothing.
+// - A random op whose dropout probability is the constant 0 draws nothing.
 // - A higher-order op has the effects of the subgraphs to which it refers and of the operator that
 //   it runs.
-// - A higher-order op is undescribed if it names no subgraph, or if a subgraph writes anything. It
-//   is then unknown which of the caller's tensors are written.
+// - A higher-order op has the effects kUndescribed if it names no subgraph, or if a subgraph writes
+//   anything. It is then unknown which tensors of the caller are written.
 // - Placeholders, get_attrs and the output have no effects.
-// - call_method and call_module are undescribed.
+// - call_method and call_module have the effects kUndescribed.
 //
 // Passes and StorageMap take the effects of a node only from this class.
 //

@@ -26,17 +26,19 @@ ViewKind view_of_getitem(const Graph& graph, NodeId node) {
       is_basic_index(graph, *key, [&graph](NodeId index) { return graph.value(index).kind == ValueKind::kSymbolic; });
   if (from.kind == ValueKind::kTensor) return is_basic ? ViewKind::kView : ViewKind::kMaybeView;
   if (from.kind != ValueKind::kAbsent || graph.op(parent->as_node()).is_multi_output) return ViewKind::kProjection;
-  // No value is recorded. Tuples are not indexed by tensors, lists, tuples or, usually, booleans.
+  // No value is recorded. A tensor, list, tuple or boolean as index suggests that a tensor is
+  // indexed, because these rarely index a tuple.
   const bool is_tensor_index =
       key->is(ArgKind::kNode) || key->is(ArgKind::kList) || key->is(ArgKind::kTuple) || key->is(ArgKind::kBool);
   if (is_tensor_index && !is_basic) return ViewKind::kMaybeView;
-  // Only tensors take these basic indices. A node may be an integer, which lists take as well.
+  // Only tensors take a tuple, an Ellipsis or None as index. Tuples and lists take integers as
+  // well.
   return key->is(ArgKind::kTuple) || key->is(ArgKind::kEllipsis) || key->is(ArgKind::kNone) ? ViewKind::kView
                                                                                             : ViewKind::kProjection;
 }
 
-// The recorded result that is the argument at `position`; nullptr if no such tensor exists. Another
-// result may have any sizes, whatever happened to the argument.
+// Returns the recorded result that is the same tensor as the argument at `position`. Returns
+// nullptr if no such result exists. Other results do not show the argument's metadata.
 const Tensor* result_of(const Graph& graph, NodeId node, uint8_t position) {
   const Op& op = graph.op(node);
   const Value& value = graph.value(node);

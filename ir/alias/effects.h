@@ -12,12 +12,12 @@
 
 namespace fxopt {
 
-// True if this call draws random numbers. A random op whose dropout probability is statically 0
+// True if this call draws random numbers. A random op whose dropout probability is the constant 0
 // draws nothing. Fused attention always draws a seed, even if dropout_p is 0.
 bool is_random_call(const Graph& graph, NodeId node);
 
-// True for a draw whose place in a slot is recorded. The draw yields the same numbers at any place
-// of the schedule. O(1).
+// True for a random draw whose offset in an RngSlot is recorded. The draw yields the same numbers
+// at any place of the schedule. O(1).
 bool is_recorded_draw(const Graph& graph, NodeId node);
 
 // Returns the relation of the call's result to its inputs. This is Op::view, refined for getitem:
@@ -29,7 +29,8 @@ bool is_recorded_draw(const Graph& graph, NodeId node);
 ViewKind view_of_call(const Graph& graph, NodeId node);
 
 // True for an index that makes a view of a tensor: integers, slices, None, Ellipsis, and tuples of
-// these. A boolean or a list copies. `is_integer` decides about nodes. O(elements of the index).
+// these. A boolean or a list makes a copy. `is_integer` decides whether a node represents an
+// integer. O(elements of the index).
 bool is_basic_index(const Graph& graph, const Arg& index, const std::function<bool(NodeId node)>& is_integer);
 
 // Searches the users of the nodes in `from`, and the users of views of these nodes. Returns the
@@ -38,7 +39,7 @@ bool is_basic_index(const Graph& graph, const Arg& index, const std::function<bo
 NodeId find_reader(const Graph& graph, std::vector<NodeId> from, const std::function<bool(NodeId reader)>& is_it);
 
 // Returns the tuple, list or dict from which a getitem takes an element. Invalid for any other
-// node, such as a getitem of a tensor. Takes the time of view_of_call().
+// node, such as a getitem of a tensor. Complexity: as view_of_call().
 NodeId whole_of(const Graph& graph, NodeId node);
 
 // Whether the call uses only the sizes, dtype and device of its tensors, as `ones_like` and
@@ -53,17 +54,18 @@ bool may_hand_on(const Graph& graph, NodeId node);
 // annotation of the schema decides. False if the call requests a copy. O(arguments).
 bool shares_where_it_can(const Graph& graph, NodeId node);
 
-// Whether the call has several results and no recorded value. One substitute value then represents
-// all results. O(1).
+// Whether the call has several results and no recorded value. StorageMap then treats all results as
+// one tensor. O(1).
 bool is_unrecorded_tuple(const Graph& graph, NodeId node);
 
 // Collects the positions of arguments whose tensors may have other sizes, strides, offset or
 // storage after the call. These are:
 // - argument 0 of `t_` and similar ops;
-// - `out` of an out variant, unless the recorded values show that `out` already has the result's
-//   sizes;
-// - arguments written by an op that only a file describes, unless the op returns the same tensor
-//   and records the same metadata for it.
+// - `out` of an out variant. `out` is not collected if the recorded values show that its metadata
+//   is unchanged;
+// - arguments that an op outside the built-in table writes, according to the op's schema in the
+//   graph file. The argument is not collected if the op returns the same tensor and if the file
+//   records the same metadata for it.
 // A call with unknown writes (EffectMap) may change all its tensors. This function does not cover
 // such calls. O(writes * rank).
 void collect_metadata_changes(const Graph& graph, NodeId node, std::vector<uint8_t>& positions);
@@ -72,13 +74,14 @@ void collect_metadata_changes(const Graph& graph, NodeId node, std::vector<uint8
 // op that may enlarge the tensor's storage (`resize_`) counts as writing bytes. O(1).
 bool writes_only_metadata(const Graph& graph, NodeId node);
 
-// True if the call performs the writes of Op::writes. For example, batch norm updates its running
-// statistics only in training.
+// True if the call really writes the arguments that Op::writes lists. For example, batch norm
+// updates its running statistics only in training.
 bool is_writing_call(const Graph& graph, NodeId node);
 
-// Whether the call may observe more of its tensors than elements, sizes and strides. Examples are
-// the storage offset and other bytes of the storage. True for operators outside the built-in table,
-// because they may inspect anything. False for the output. O(1).
+// Whether the call may depend on properties of its tensors beyond elements, sizes and strides.
+// Examples of these properties are the storage offset and other bytes of the storage. True for
+// operators outside the built-in table, because they may inspect anything. False for the output.
+// O(1).
 bool sees_storage(const Graph& graph, NodeId node);
 
 // Whether the op creates a view whose strides and offset are arguments of the call (`as_strided`).

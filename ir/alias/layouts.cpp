@@ -9,8 +9,8 @@
 namespace fxopt {
 namespace {
 
-// False also if sizes other than the first, or strides, are not numbers. Strides of dimensions of
-// one element do not count.
+// Returns false if a stride or a size after the first size is symbolic. Ignores the strides of
+// dimensions with one element.
 bool is_contiguous(const Module& module, const Tensor& tensor) {
   if (!tensor.sizes.is_valid() || !tensor.strides.is_valid()) return false;
   const std::vector<Dim>& sizes = module.dims(tensor.sizes);
@@ -26,8 +26,8 @@ bool is_contiguous(const Module& module, const Tensor& tensor) {
   return true;
 }
 
-// Whether all tensors given to the call are contiguous. The results that operators record for
-// themselves are then contiguous as well.
+// Whether all inputs of the call are contiguous. If so, the recorded layouts of its results are
+// reliable, except for an FFT.
 bool is_given_contiguous(const Graph& graph, NodeId node) {
   bool is_all = true;
   graph.for_each_input(node, [&](NodeId input) {
@@ -58,7 +58,7 @@ IdMap<NodeId, bool> find_doubtful_layouts(const Graph& graph) {
     bool follows = false;
     graph.for_each_input(node, [&](NodeId input) { follows = follows || is_doubtful.get(input); });
     const bool is_transform =
-        op.name.starts_with("aten._fft_");  // an FFT moves its dimensions about, whatever its input's layout
+        op.name.starts_with("aten._fft_");  // an FFT permutes dimensions even if its input is contiguous
     const bool chooses = op.chooses_layout && (is_transform || !is_given_contiguous(graph, node));
     is_doubtful[node] = chooses || (follows && (op.chooses_layout || !lays_out_itself(op)));
   }

@@ -8,7 +8,7 @@
 namespace fxopt {
 namespace {
 
-// Whether the call returns the very tensor that is its first argument.
+// Whether the call returns its first argument as the same tensor object.
 bool returns_first_argument(const Graph& graph, NodeId node) {
   const Op& op = graph.op(node);
   if (view_of_call(graph, node) == ViewKind::kIdentity) return true;
@@ -38,7 +38,7 @@ bool WrittenOperands::has_both(NodeId gone, NodeId kept) const {
   if (given_.empty()) return false;
   const NodeId tensor = tensor_of(kept);
   if (is_given_with(gone, tensor)) return true;
-  // In-place ops on it return it.
+  // In-place ops on `gone` return the same tensor object.
   const auto found = results_.find(gone);
   return found != results_.end() &&
          std::ranges::any_of(found->second, [&](NodeId result) { return is_given_with(result, tensor); });
@@ -65,7 +65,7 @@ void WrittenOperands::replace(NodeId gone, NodeId kept) {
   add_uses(gone, tensor);
   const auto found = results_.find(old);
   if (old != gone || found == results_.end()) return;
-  // In-place ops on it return the other tensor from now on.
+  // From now on, in-place ops on `gone` return the tensor of `kept`.
   const std::vector<NodeId> results = found->second;
   results_.erase(old);
   for (const NodeId result : results) {

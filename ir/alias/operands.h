@@ -10,7 +10,7 @@
 
 namespace fxopt {
 
-// The operands of calls that write.
+// The operands of calls that write in place.
 //
 // Ops that write raise an error if operands overlap (at::assert_no_overlap, MemoryOverlap.cpp).
 // PyTorch compares tensor objects to detect an overlap. If x is not dense, `index_put_(x, i, x)`
@@ -35,8 +35,8 @@ class WrittenOperands {
     return static_cast<uint64_t>(call.index()) << 32U | static_cast<uint64_t>(operand.index());
   }
 
-  // Returns the node whose tensor `node` returns. For an in-place op, this is the op's argument.
-  // For any other node, this is `node`.
+  // Returns the node that created the tensor object that `node` returns. For an in-place op, this
+  // is the node that created its argument. For any other node, this is `node`.
   NodeId tensor_of(NodeId node) const;
   bool is_given_with(NodeId node, NodeId tensor) const;
   // Adds `tensor` to the operands of every writing call that has `node` as an operand.

@@ -16,8 +16,8 @@ class Coordinates {
 
   int64_t at(int64_t rank, size_t dim) const { return places_.at(rank) / strides_[dim] % mesh_.shape[dim]; }
 
-  // The dimensions that the ranks span; nothing if the mesh lacks a rank, or if the ranks do not
-  // span whole dimensions.
+  // Returns the dimensions that the ranks span. Returns nothing if the mesh lacks a rank, or if the
+  // ranks do not span whole dimensions.
   std::optional<std::vector<bool>> dims(std::span<const int64_t> ranks) const {
     if (!std::ranges::all_of(ranks, [this](int64_t rank) { return places_.contains(rank); })) return std::nullopt;
     std::vector<bool> varies(mesh_.shape.size(), false);
@@ -30,7 +30,8 @@ class Coordinates {
     return varies;
   }
 
-  // The rank at `from`'s coordinates, but at `along`'s along the dimensions `dims`.
+  // Returns the rank that has the coordinates of `along` in the dimensions `dims` and the
+  // coordinates of `from` in the other dimensions.
   int64_t moved(int64_t from, int64_t along, const std::vector<bool>& dims) const {
     int64_t place = 0;
     for (size_t dim = 0; dim < dims.size(); ++dim) place += at(dims[dim] ? along : from, dim) * strides_[dim];
@@ -129,7 +130,7 @@ std::vector<std::vector<int64_t>> alike_groups(const DeviceMesh& mesh, std::span
   if (!dims.has_value()) return found;
   for (const int64_t rank : mesh.ranks) {
     if (coordinates.moved(rank, ranks[0], *dims) != rank)
-      continue;  // each group once: by its member in the place of ranks[0]
+      continue;  // each group is added once, by its counterpart of ranks[0]
     found.emplace_back();
     for (const int64_t each : ranks) found.back().push_back(coordinates.moved(rank, each, *dims));
   }

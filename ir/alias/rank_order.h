@@ -16,20 +16,20 @@ namespace fxopt {
 // Returns the group with this uid, or nullptr if the module does not list the group. O(groups).
 const ProcessGroup* find_group(const Module& module, StringId uid);
 
-// Returns the place of the file's rank among `ranks`. The file's rank is the rank that the file
+// Returns the index of the file's rank in `ranks`. The file's rank is the rank that the file
 // records. Returns nothing if the file does not record a rank, or if `ranks` does not contain this
 // rank. O(ranks).
 std::optional<size_t> own_place(const Module& module, std::span<const int64_t> ranks);
 
-// Whether `place` is `scale` times the place of the file's rank among `ranks`. In a graph of one
+// Whether `place` equals `scale` times the index of the file's rank in `ranks`. In a graph of one
 // rank, `place` is a number. In a graph of all ranks, `place` is a symbol of the kind rank.
 //
-// A symbol is accepted as this place if three conditions hold:
+// A symbol is accepted as this index if three conditions hold:
 // - It ranges from 0 to one less than the number of `ranks`.
-// - Its hint is the place of the file's rank.
+// - Its hint is the index of the file's rank.
 // - No other listed group of the same size contains the file's rank. If such a group existed, the
-//   symbol might be the place in that group.
-// If `ranks` are the whole world (0, 1, 2, ...), the place equals the rank, and the third condition
+//   symbol might be the index in that group.
+// If `ranks` are the whole world (0, 1, 2, ...), the index equals the rank, and the third condition
 // does not apply.
 //
 // If the file has symbols of the kind rank, a plain number is never accepted, because a number is
@@ -45,13 +45,14 @@ struct RankOrder {
 };
 
 // Returns the order of the ranks' data after two gathers. The first gather is over `inner`, and the
-// second gather is over `outer`. The order lists, for each rank `outer[j]`, the ranks of the
-// counterpart of `inner` that contains `outer[j]`.
+// second gather is over `outer`. For each rank `outer[j]`, the order lists the ranks of one group.
+// This group contains `outer[j]` and spans the same mesh dimensions as `inner`.
 //
-// If `inner` and `outer` span whole and different dimensions of a mesh, the coordinates in this
-// mesh determine the counterpart. Without such a mesh, each rank of `inner` is shifted by the
-// distance from the file's rank to `outer[j]`. This shift is right on every mesh whose ranks are
-// numbered along its rows.
+// A group spans a dimension of a mesh if it contains all ranks along this dimension. If both groups
+// span dimensions of one mesh, and no dimension is spanned by both, then the coordinates in this
+// mesh determine the group. Without such a mesh, each rank of `inner` is shifted by the distance
+// from the file's rank to `outer[j]`. This shift is right on every mesh whose ranks are numbered
+// along its rows.
 //
 //   mesh [[0, 1, 2], [3, 4, 5]], rank 0:   inner {0, 3}, outer {0, 1, 2}  =>  0 3 1 4 2 5
 //                                          inner {0, 1, 2}, outer {0, 3}  =>  0 1 2 3 4 5
@@ -68,9 +69,9 @@ struct RankOrder {
 std::optional<RankOrder> ranks_of_both(const Module& module, std::span<const int64_t> inner,
                                        std::span<const int64_t> outer);
 
-// Returns `ranks` and the counterparts of `ranks` for all other ranks of the mesh. A counterpart
-// spans the same dimensions at other coordinates. Returns an empty list if the mesh does not have
-// all `ranks`, or if `ranks` do not span whole dimensions. O(ranks of the mesh).
+// Returns all groups of the mesh that span the same dimensions as `ranks`, including `ranks`.
+// Returns an empty list if the mesh does not have all `ranks`, or if `ranks` contain only a part of
+// the ranks along a dimension. O(ranks of the mesh).
 std::vector<std::vector<int64_t>> alike_groups(const DeviceMesh& mesh, std::span<const int64_t> ranks);
 
 // Returns the names of the mesh dimensions that the ranks span, in the mesh's order.

@@ -29,7 +29,7 @@ IdMap<NodeId, bool> reach_back(const Graph& graph, const StorageMap& storages, c
     if (!reached.get(node)) continue;
     graph.for_each_input(node, [&reached](NodeId input) { reached[input] = true; });
     for_each_buffer(storages.reads(node), [&](BufferId buffer) { is_read[buffer] = true; });
-    // The contents of an output when the graph returns.
+    // The result also depends on earlier writes to its own memory.
     for_each_buffer(storages.buffers(node), [&](BufferId buffer) { is_read[buffer] = true; });
   }
   return reached;

@@ -8,13 +8,15 @@
 
 namespace fxopt {
 
-// A start node, and the bits that the start node passes on to dependent nodes.
+// A start node of a search, and a bit mask. The search sets the bits of `bits` in the mask of each
+// node that depends on the start node.
 struct ReachStart {
   NodeId node;
   uint64_t bits = 0;
 };
 
-// For each node, the union of the bits of all starts on which the node depends.
+// A bit mask for each node: the bitwise OR of ReachStart::bits over all start nodes on which the
+// node depends.
 struct Reach {
   IdMap<NodeId, uint64_t> masks;
 };

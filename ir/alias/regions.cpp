@@ -27,7 +27,7 @@ class BodyReader {
       if (arg.is(ArgKind::kNode)) {
         for (const BufferId id : storages_.buffers(arg.as_node())) results_.push_back(locate(id));
       } else if (arg.has_children()) {
-        collect(arg.range());  // depth is bounded by every reader
+        collect(arg.range());  // the file readers limit the depth
       }
     }
   }

@@ -16,7 +16,7 @@ const std::vector<Dim>* argument_sizes(const Graph& graph, NodeId call, size_t p
   return node.is_valid() ? sizes_of(graph, single_tensor(graph, node)) : nullptr;
 }
 
-// Sizes aligned at their last dimensions; of two sizes, the one that is not 1.
+// Returns the sizes of two tensors after broadcasting.
 std::vector<Dim> broadcast(const std::vector<Dim>& one, const std::vector<Dim>& other) {
   std::vector<Dim> sizes = one.size() < other.size() ? other : one;
   const std::vector<Dim>& fewer = one.size() < other.size() ? one : other;
@@ -36,7 +36,7 @@ std::optional<Room> room_of_terms(const Graph& graph, NodeId call) {
   return Room{.sizes = broadcast(*input, *target)};
 }
 
-// The room of values and counts. Results that were not requested are empty.
+// Returns the room of the results `values` and `counts`. A result that was not requested is empty.
 std::optional<Room> room_of_runs(const Graph& graph, NodeId call, size_t index, const Tensor& result) {
   const std::vector<Dim>* input = argument_sizes(graph, call, 0);
   const std::vector<Dim>* own = sizes_of(graph, &result);
@@ -51,7 +51,7 @@ std::optional<Room> room_of_runs(const Graph& graph, NodeId call, size_t index, 
                                 : std::optional<Room>(Room{.sizes = {(*input)[static_cast<size_t>(dim)]}});
 }
 
-// The room of offset2bag and bag_size.
+// Returns the room of the results `offset2bag` and `bag_size`.
 std::optional<Room> room_of_bags(const Graph& graph, NodeId call, size_t index, const Tensor& result) {
   const std::vector<Dim>* sizes = index == 1   ? sizes_of(graph, &result)
                                   : index == 2 ? argument_sizes(graph, call, 2)

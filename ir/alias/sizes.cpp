@@ -69,13 +69,13 @@ ValueRange room_bounds(const SizeSource& source, ExprBounds& bounds) {
   return at_least_none((count + ValueRange::of(source.room.more)) * ValueRange::of(element_size(source.tensor->dtype)));
 }
 
-// The index of a storage among those of its call's results.
+// Returns the index of a storage among the storages of its producer's results.
 size_t result_index(const StorageMap& storages, BufferId id) {
   const std::span<const BufferId> made = storages.buffers(storages.buffer(id).producer);
   return static_cast<size_t>(std::ranges::find(made, id) - made.begin());
 }
 
-// The size that the file records, also for a source with room.
+// Returns the source without the room of the kernel.
 SizeSource as_recorded(const SizeSource& source) {
   SizeSource recorded = source;
   recorded.kind = source.bytes.is_known() ? SizeKind::kRecorded : SizeKind::kTensor;
@@ -151,7 +151,8 @@ SizeSource size_source(const Graph& graph, const StorageMap& storages, BufferId 
   if (buffer.source == BufferSource::kNode && graph.op(buffer.producer).clones_storage) {
     const NodeId from = first_argument(graph, buffer.producer);
     const Tensor* given = from.is_valid() ? single_tensor(graph, from) : nullptr;
-    // Strides are not preserved for an argument with overlaps, whose elements are copied.
+    // If the elements of an argument overlap in memory, the op copies them and does not keep the
+    // strides.
     if (given != nullptr && first != nullptr && first->strides == given->strides)
       source.like = storages.buffers(from)[0];
   }
@@ -170,7 +171,7 @@ SizeSource size_source(const Graph& graph, const StorageMap& storages, BufferId 
     source.kind = SizeKind::kRecorded;
   } else if (first != nullptr) {
     source.kind = SizeKind::kTensor;
-  } else if (buffer.source != BufferSource::kNode) {  // an attribute may be a subgraph, a call may make anything
+  } else if (buffer.source != BufferSource::kNode) {  // an attribute may be a subgraph
     source.kind = SizeKind::kNothing;
   }
   return source;

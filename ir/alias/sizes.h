@@ -41,28 +41,28 @@ enum class SizeKind : uint8_t {
   kNothing,   // no tensor, so the size is 0 bytes
   kUnknown,   // a call without a recorded value
   kLike,      // another storage of the same size
-  kRecorded,  // the file
+  kRecorded,  // the bytes that the file records
   kTensor,    // the layout of the storage's first tensor
-  kRoom,      // the larger of the recorded size and the room that the kernel leaves
+  kRoom,      // the larger of the recorded size and the size that the kernel needs (room.h)
 };
 struct SizeSource {
   SizeKind kind = SizeKind::kUnknown;
   BufferId like;                 // kLike
   Integer bytes;                 // kRecorded, kRoom: the bytes in the file
   std::optional<Tensor> tensor;  // kTensor, kRoom: the storage's first tensor
-  Room room;                     // kRoom
+  Room room;                     // kRoom: see room.h
 };
 
 // Returns the source of a storage's size. The size in the file is not trusted in two cases:
 // - An operator works in a clone of its argument's storage and keeps the argument's strides
 //   (Op::clones_storage). The clone has as many bytes as the argument's storage. Fake kernels
 //   record only the bytes that the strides reach.
-// - A kernel leaves room (see room.h).
+// - A kernel allocates more memory than its result needs (room.h).
 // Valid until the graph changes. O(rank).
 SizeSource size_source(const Graph& graph, const StorageMap& storages, BufferId id);
 
-// Like size_source(), but for the bytes that exist at run time. Autograd passes a tangent in memory
-// of its own, in the traced strides. So the offset of a tangent does not count.
+// Like size_source(), but for the bytes that exist at run time. Autograd allocates the storage of
+// each tangent separately, so the recorded offset of a tangent is ignored.
 SizeSource counted_size(const Graph& graph, const StorageMap& storages, BufferId id);
 
 // Returns the bytes of a source of any kind except kLike. Returns nothing in the same cases as

@@ -1,27 +1,31 @@
 // One walk over the schedule gives every tensor a buffer and an object:
 //
 //   node                buffer                                     object
-//   placeholder         its own, or one for all to which the file  new, in the class of all on its
-//                       gives one storage (tied weights); if a     buffer
-//                       region's result may stand there, its own,
-//                       in their class
-//   call of a region    as its body says: an operand's, or new     new, in the operand's class
-//   get_attr            one per attribute                          one per attribute
+//   placeholder         new. Placeholders with the same recorded   new, in one class for all
+//                       storage (tied weights) share one buffer.   placeholders with the same
+//                       If a placeholder may be a region's         recorded storage
+//                       result, it shares only the class
+//   call of a region    an operand's or new, as in the region's    new, in the operand's class
+//                       body
+//   get_attr            one for each attribute                     one for each attribute
 //   identity, in place  argument 0's                               argument 0's
 //   view                argument 0's                               new
-//   may be a view       as the two tensors prove, else as the      new, in argument 0's class if it
-//                       file records; if neither decides, new, in  may be a view
+//   may be a view       argument 0's for a view, new for a copy.   new, in argument 0's class if
+//                       The two tensors or the file's storage ids  the result may be a view
+//                       decide. If neither decides, new, in
 //                       argument 0's class
-//   getitem of a tuple  that of the element it takes; if unknown,  as the buffer
-//                       new, in the class of all elements
+//   getitem of a tuple  the element's. If the element is unknown,  the element's. If the element
+//                       new, in the class of all elements          is unknown, new, in the class
+//                                                                  of all elements
 //   schema's (a), (a!)  that of the argument with the same alias   (a): new, (a!): the argument's
 //                       set
-//   unknown writes      an input's if the file says so, else new;  new, in the class of every input
-//                       in the class of every input
+//   unknown writes      that of the input with the same recorded   new, in the class of every input
+//                       storage, otherwise new. In both cases, in
+//                       the class of every input
 //   anything else       new                                        new
 //
-// `set_` puts an object on another buffer: nodes that are given the object later read that buffer,
-// and both buffers have one class.
+// `set_` moves an object to another buffer. Nodes that take the object later read the new buffer.
+// Both buffers belong to one class.
 
 #include "ir/alias/storages.h"
 
@@ -56,12 +60,12 @@ class StorageMap::Builder {
 
  private:
   struct Leaf {
-    ValueId value;  // invalid: nothing recorded
+    ValueId value;  // invalid if no value is recorded
     StorageId carried;
   };
-  // A tensor at one place of the schedule.
+  // The object of a tensor, and its buffer at one place of the schedule.
   struct Held {
-    BufferId buffer;  // invalid: it has no storage
+    BufferId buffer;  // invalid if the tensor has no storage
     ObjectId object;
   };
 
@@ -118,7 +122,7 @@ class StorageMap::Builder {
     }
   }
 
-  // Valid until the next call.
+  // Returns the tensors of one argument. The reference is valid until the next call of argument().
   const std::vector<Held>& argument(NodeId node, size_t position) {
     argument_.clear();
     if (const Arg* arg = call_argument(graph_, node, position)) collect_argument(*arg, argument_);
@@ -165,8 +169,8 @@ class StorageMap::Builder {
   }
 
   void visit_placeholder(NodeId node) {
-    // Autograd passes tangents in memory of their own, whatever tensor AOTAutograd traced in their
-    // place: for an input whose new value is returned, it traced the input itself.
+    // At run time, each tangent has its own storage. The recorded storage may belong to an input,
+    // because AOTAutograd traces a mutated input in place of its tangent.
     const bool is_own = is_tangent(graph_, node);
     const bool is_doubtful = may_be_of_region(graph_, node);
     for (size_t i = 0; i < leaves_.size(); ++i) {
@@ -195,7 +199,7 @@ class StorageMap::Builder {
     const Op& op = graph_.op(node);
     if (calls_region(graph_, node)) return visit_region(node);
     if (view_ == ViewKind::kMaybeView) return maybe_view(node);
-    // The tuple of a projection is written out in the arguments.
+    // A projection gets here only if its tuple is written in the arguments.
     const bool shows_first = view_ != ViewKind::kNone && view_ != ViewKind::kProjection;
     if (shows_first && alias_first_argument(node)) return;
     if (op.schema.has_value()) alias_by_schema(node, op);
@@ -209,7 +213,8 @@ class StorageMap::Builder {
     join_result(node, op);
   }
 
-  // If the body is unknown, each result may be any operand.
+  // Takes the storages of the results from the region's body. If the body is unknown, each result
+  // may be any operand.
   void visit_region(NodeId node) {
     StringId name;
     names_.for_each(graph_, node, [&name](StringId each) { name = name.is_valid() ? name : each; });
@@ -219,7 +224,7 @@ class StorageMap::Builder {
       join_all();
       return;
     }
-    std::vector<std::pair<uint32_t, size_t>> made;  // body storages, each with its first result
+    std::vector<std::pair<uint32_t, size_t>> made;  // storages of the body, each with its first result
     for (size_t i = 0; i < leaves_.size(); ++i) lay_result(node, i, (*results)[i], made);
   }
 
@@ -241,7 +246,7 @@ class StorageMap::Builder {
     }
   }
 
-  // Joins the result with tensors whose memory it may share, though mostly it does not.
+  // Joins the class of the result with the classes of tensors whose memory it may share.
   void join_result(NodeId node, const Op& op) {
     if (view_ == ViewKind::kProjection || may_hand_on(graph_, node)) join_all();
     if (is_unrecorded_tuple(graph_, node)) join_aliased(node, op);
@@ -254,7 +259,7 @@ class StorageMap::Builder {
     }
   }
 
-  // Joins the one stand-in for all results with each argument that a result may be.
+  // Joins the single tensor that represents all results with each argument that a result may be.
   void join_aliased(NodeId node, const Op& op) {
     for (const int16_t alias : op.aliases) {
       if (alias < 0 || result_.empty()) continue;
@@ -262,7 +267,7 @@ class StorageMap::Builder {
     }
   }
 
-  // True if the argument is recorded as a tensor that is not empty.
+  // Whether the recorded sizes show that the argument is a tensor with elements.
   bool holds_elements(NodeId node, size_t position) const {
     const Arg* arg = call_argument(graph_, node, position);
     const Tensor* tensor = arg != nullptr && arg->is(ArgKind::kNode) ? single_tensor(graph_, arg->as_node()) : nullptr;
@@ -271,15 +276,15 @@ class StorageMap::Builder {
     return std::ranges::all_of(sizes, [](const Dim& size) { return size.is_static() && size.value > 0; });
   }
 
-  // getitem(parent, index): the parent's tensors of that element.
+  // Gives a getitem the tensors of the parent's element. Returns false if the parent is unknown.
   bool project(NodeId node) {
     const NodeId parent = first_argument(graph_, node);
     const Arg* key = graph_.arg(node, 1);
     if (!parent.is_valid()) return false;
     if (!has_elements(graph_.value(parent))) {
       if (map_.buffers(parent).size() != 1) return false;
-      // No value is recorded: use the parent's one stand-in. The result may be a view of a tensor,
-      // or an element.
+      // No value is recorded, so a single tensor represents the parent. The result may be an
+      // element or a view of this tensor.
       const Held from = held(parent, 0);
       for (Held& each : result_) each = {from.buffer, make_object_like(from.object)};
       return true;
@@ -302,7 +307,8 @@ class StorageMap::Builder {
     return true;
   }
 
-  // The result may be any of the parent's tensors: its bytes are its own, its class is that of all.
+  // The result may be any of the parent's tensors. It gets a new buffer in the class of all these
+  // tensors.
   bool project_any(NodeId node, NodeId parent) {
     for (size_t i = 0; i < leaves_.size(); ++i) {
       result_[i] = {make(node, leaves_[i], BufferSource::kNode), make_object()};
@@ -313,8 +319,8 @@ class StorageMap::Builder {
     return true;
   }
 
-  // The result may be any input. A call that may write its inputs may also give one the storage of
-  // another.
+  // The result may be any input. The inputs are also joined with each other, because the call may
+  // give one input the storage of another.
   void join_all() {
     if (inputs_.empty()) return;
     for (const Held& each : inputs_) join_held(inputs_[0], each);
@@ -344,7 +350,7 @@ class StorageMap::Builder {
     for (size_t i = 0; i < leaves_.size(); ++i) {
       const Held base = from.empty() ? Held() : from[from.size() == leaves_.size() ? i : 0];
       const ViewAnswer answer = base.buffer.is_valid() ? ask_view(node, leaves_[i]) : ViewAnswer::kCopy;
-      // An op that returns its argument whenever it can may return the object itself.
+      // If the result is not a copy, the op may have returned the argument itself.
       const ObjectId object = answer == ViewAnswer::kCopy ? make_object() : make_object_like(base.object);
       if (answer == ViewAnswer::kView) {
         result_[i] = {base.buffer, object};
@@ -355,15 +361,16 @@ class StorageMap::Builder {
     }
   }
 
-  // If the schema says that the op copies only if it must, the two tensors decide: a reshape that
-  // changes nothing returns its input, whatever the file's ids. Otherwise the file's ids decide, if
-  // both tensors have one.
+  // Decides whether the result is a view of the first argument. If the schema allows a view
+  // whenever possible, and the layouts of the two tensors fit a view, the result is a view.
+  // Otherwise the file's storage ids decide, if both tensors have one.
   ViewAnswer ask_view(NodeId node, const Leaf& leaf) const {
     const NodeId first = first_argument(graph_, node);
     if (!first.is_valid()) return ViewAnswer::kUnknown;
     const Tensor* from = single_tensor(graph_, first);
     const Tensor* to = leaf.value.is_valid() ? &graph_.pool().tensor(graph_.pool().value(leaf.value)) : nullptr;
-    // The result of a getitem of a tensor is not another shape of all the elements.
+    // A getitem of a tensor may select some elements, so its layout cannot be compared with the
+    // tensor's layout.
     const bool is_comparable = from != nullptr && to != nullptr && graph_.op(node).view != ViewKind::kProjection;
     const ViewAnswer answer = is_comparable ? compare_as_view(graph_.module(), *from, *to) : ViewAnswer::kUnknown;
     if (answer == ViewAnswer::kView && shares_where_it_can(graph_, node)) return answer;
@@ -389,7 +396,7 @@ class StorageMap::Builder {
     }
   }
 
-  // The leaves of return `r`: first and count.
+  // Returns the first index and the number of the leaves of return `r`.
   std::pair<size_t, size_t> return_leaves(NodeId node, const Schema& schema, size_t r) {
     if (schema.returns.size() == 1) return {0, leaves_.size()};
     const Value& value = graph_.value(node);
@@ -430,7 +437,7 @@ class StorageMap::Builder {
     map_.metadata_changes_.push_back({object, graph_.position(node)});
   }
 
-  // set_(a, b): `a`, which the node returns, is on the buffer of `b` from now on.
+  // After set_(a, b), the object of `a` is on the buffer of `b`.
   void move_storage(NodeId node) {
     const std::vector<Held> from = argument(node, 0);
     if (from.size() != 1) return;
@@ -448,7 +455,7 @@ class StorageMap::Builder {
     return graph_.pool().tensor(graph_.pool().value(value)).storage;
   }
 
-  // The node's first input to which the file gives that storage.
+  // Returns the node's first input whose recorded storage is `carried`.
   Held input_with_carried(NodeId node, StorageId carried) {
     if (!carried.is_valid()) return Held();
     if (indexed_ != node) {
@@ -547,7 +554,7 @@ class StorageMap::Builder {
   std::vector<ObjectId> object_parents_;
   IdMap<StorageId, Held> placeholders_;
   IdMap<TargetId, Held> attributes_;
-  IdMap<StorageId, std::pair<NodeId, Held>> input_with_;  // by file id; stale if not of `indexed_`
+  IdMap<StorageId, std::pair<NodeId, Held>> input_with_;  // by recorded id; valid only for the node `indexed_`
   NodeId indexed_;
   IdMap<ObjectId, BufferId> moved_;  // buffers on which `set_` has put objects so far
   ElementFinder elements_;
@@ -555,8 +562,8 @@ class StorageMap::Builder {
   ViewKind view_ = ViewKind::kNone;
   std::vector<Leaf> leaves_;
   bool takes_element_ = false;  // a getitem whose element is known
-  std::vector<size_t> taken_;   // the elements it takes
-  std::vector<Held> element_;   // their tensors
+  std::vector<size_t> taken_;   // the elements that the getitem takes
+  std::vector<Held> element_;   // the tensors of these elements
   std::vector<Held> inputs_, result_, written_, argument_;
   std::vector<uint8_t> positions_;
 };

@@ -19,8 +19,8 @@ namespace fxopt {
 // does not share its collective's storage, and copies made by recompute share the original's
 // storage. The file's ids are used in two cases: the op table has no information, or the tensor is
 // an input, whose storage only the caller knows. Two inputs share a storage if and only if both
-// have the same id in the file. If the inputs represent results of regions, the same id means only
-// that the inputs may share a storage.
+// have the same id in the file. If the inputs represent results of regions (regions.h), the same id
+// means only that the inputs may share a storage.
 using BufferId = Id<struct BufferTag>;
 
 // A tensor object of PyTorch: sizes, strides and a storage. An in-place op returns the object that
@@ -74,7 +74,7 @@ class StorageMap {
   // Returns the buffer of each tensor in the node's value, depth first. A buffer is invalid if the
   // tensor has no storage (a layout without strides).
   std::span<const BufferId> buffers(NodeId node) const { return slice(values_[node.index()]); }
-  // Returns the objects of the same tensors, in the same order as buffers().
+  // Returns the object of each tensor in the node's value, in the order of buffers().
   std::span<const ObjectId> objects(NodeId node) const {
     return std::span(objects_).subspan(first_objects_[node.index()], values_[node.index()].count);
   }
@@ -83,31 +83,32 @@ class StorageMap {
   // assumed to write all its inputs. An opaque op with a schema writes according to the schema's
   // annotations.
   std::span<const BufferId> writes(NodeId node) const { return slice(writes_[node.index()]); }
-  // Returns the buffers that the tensors among the node's inputs have when the node runs. The list
-  // is sorted and has no duplicates. A view reads no data. However, the buffers of the view's
-  // inputs are listed, because the view's result represents the data. A getitem lists only the
-  // buffers of the element that it takes, although all elements exist until the getitem has run.
+  // Returns the buffers of the node's input tensors at the moment when the node runs. The list is
+  // sorted and has no duplicates. A view reads no data. However, the buffers of a view's inputs are
+  // listed, because the view's result refers to their data. A getitem lists only the buffers of the
+  // element that it takes.
   std::span<const BufferId> reads(NodeId node) const { return slice(reads_[node.index()]); }
   // True if the node's result depends on the bytes of its inputs. A view depends only on the place
   // of its input in memory.
   bool reads_data(NodeId node) const;
-  // Whether the two are one node, or have one tensor each, on the same storage.
+  // Whether `a` and `b` are the same node, or are single tensors on the same storage.
   bool share_storage(NodeId a, NodeId b) const;
 
-  // Returns the class of an object. Objects that may be the same tensor have the same class. For
-  // example, the result of an op that returns its argument if the op has nothing to do may be the
-  // same object as the argument.
+  // Returns the object class of an object. Objects that may be the same tensor have the same object
+  // class. For example, `contiguous` returns its argument if the argument is already contiguous.
+  // The result of `contiguous` and its argument may therefore be the same object.
   ObjectId object_class(ObjectId id) const { return object_classes_[id.index()]; }
 
-  // Returns the alias class of a buffer. Buffers that may share memory have the same class. For
-  // example, outputs of a call with unknown writes may alias any of its inputs. Use classes to
-  // decide legality, and buffers to count bytes.
+  // Returns the alias class of a buffer. Buffers that may share memory have the same alias class.
+  // For example, outputs of a call with unknown writes may alias any input of the call. Use alias
+  // classes to decide whether a rewrite is legal, and buffers to count bytes.
   BufferId alias_class(BufferId id) const { return classes_[id.index()]; }
 
-  // True if a node strictly after `after` and strictly before `before` writes the class of
-  // `buffer`. O(log writes).
+  // True if a node strictly after `after` and strictly before `before` writes `buffer` or a buffer
+  // that may share memory with `buffer`. O(log writes).
   bool written_between(BufferId buffer, NodeId after, NodeId before) const;
-  // True if a node strictly after `after` writes the class of `buffer`. O(1).
+  // True if a node strictly after `after` writes `buffer` or a buffer that may share memory with
+  // `buffer`. O(1).
   bool written_after(BufferId buffer, NodeId after) const;
   bool is_written(BufferId buffer) const { return !class_writes_[classes_[buffer.index()].index()].empty(); }
 
@@ -121,22 +122,23 @@ class StorageMap {
 
   // True if a node strictly between `after` and `before` writes bytes that `reader` computes with.
   // False if `reader` is a view, because a view reads no data and refers to the same memory at any
-  // place. O(inputs * log writes).
+  // place of the schedule. O(inputs * log writes).
   bool input_bytes_change(NodeId reader, NodeId after, NodeId before) const;
 
-  // The metadata changes, sorted by object class, then by place in the schedule.
+  // A change of a tensor's metadata in place.
   struct MetadataChange {
-    ObjectId object;  // an object class, see object_class()
-    uint32_t place;
+    ObjectId object;  // object_class() of the changed tensor
+    uint32_t place;   // place of the changing node in the schedule
     auto operator<=>(const MetadataChange&) const = default;
   };
+  // Returns the changes, sorted by object class, then by place.
   const std::vector<MetadataChange>& metadata_changes() const { return metadata_changes_; }
 
-  // True if code outside the graph can access the buffer's class, because the class has the buffer
-  // of a placeholder or of an attribute.
+  // True if code outside the graph may access the buffer's memory. This is the case if the buffer
+  // is, or may share memory with, the buffer of a placeholder or of an attribute.
   bool is_external(BufferId buffer) const { return class_external_[classes_[buffer.index()].index()]; }
 
-  // True if the graph returns a tensor of the buffer's class to the caller.
+  // True if the graph returns a tensor that shares or may share memory with the buffer.
   bool is_returned(BufferId buffer) const { return class_returned_[classes_[buffer.index()].index()]; }
   // True if the graph returns this tensor object, or a tensor that may be the same object.
   bool is_returned(ObjectId id) const { return object_returned_[object_classes_[id.index()].index()]; }
@@ -158,10 +160,10 @@ class StorageMap {
   std::vector<uint32_t> first_objects_;
   std::vector<Slice> values_, reads_, writes_;
   std::vector<BufferId> classes_;
-  std::vector<std::vector<NodeId>> class_writes_;  // by class, in schedule order
+  std::vector<std::vector<NodeId>> class_writes_;  // by alias class, in schedule order
   std::vector<bool> class_external_, class_returned_;
   std::vector<ObjectId> object_classes_;
-  std::vector<bool> object_returned_;             // by class
+  std::vector<bool> object_returned_;             // by object class
   std::vector<MetadataChange> metadata_changes_;  // sorted
 };
 

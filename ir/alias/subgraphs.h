@@ -32,7 +32,7 @@ class SubgraphNames {
       } else if (arg.is(ArgKind::kNode)) {
         if (const StringId name = held_by(graph, arg.as_node()); name.is_valid()) visit(name);
       } else if (arg.has_children()) {
-        visit_args(graph, arg.range(), visit);  // depth is bounded by every reader
+        visit_args(graph, arg.range(), visit);  // the file readers limit the nesting of arguments
       }
     }
   }

@@ -17,7 +17,7 @@ namespace {
 using Outcome = ViewGeometry::Outcome;
 
 ViewGeometry answer(Outcome outcome) { return {outcome, {}}; }
-// A tensor of a negative size is impossible.
+// Returns kImpossible if a size is negative.
 ViewGeometry view(Geometry geometry) {
   const bool is_negative =
       std::ranges::any_of(geometry.sizes, [](const SymInt& size) { return size.is_static() && size.value() < 0; });
@@ -34,7 +34,7 @@ struct Call {
   CallArgs args;
   const SymIntOfNode& integer_of;
 
-  // The integer of a node. Expressions are unknown here.
+  // Returns the integer of a node. Returns nothing for any other argument.
   std::optional<SymInt> operator()(const Arg& arg) const {
     return arg.is(ArgKind::kNode) ? integer_of(arg.as_node()) : std::nullopt;
   }
@@ -45,7 +45,8 @@ struct Call {
   std::optional<std::vector<SymInt>> integers(size_t position) const { return args[position].sym_ints(*this); }
 };
 
-// A dimension of a tensor of `rank`, counted from the front, or the outcome of a call without it.
+// A dimension counted from the front, or the outcome of the call if the dimension is invalid or
+// unknown.
 struct Dimension {
   std::optional<size_t> at;
   Outcome otherwise = Outcome::kUnknown;
@@ -63,7 +64,7 @@ Dimension dimension(const Call& call, size_t position, size_t rank) {
   return dim.has_value() ? find_dimension(*dim, rank) : Dimension();
 }
 
-// A rule for one dimension of the tensor, which argument `position` gives.
+// Applies `rule` to the dimension that argument `position` gives.
 template <ViewGeometry (*rule)(const Call&, size_t), size_t position>
 ViewGeometry along(const Call& call) {
   const Dimension dim = dimension(call, position, call.from.rank());
@@ -116,7 +117,8 @@ ViewGeometry permute(const Call& call) {
   return view(std::move(out));
 }
 
-// A bound of a slice within [0, size], clamped as in Python; nothing if it depends on symbols.
+// Clamps a bound of a slice to [0, size] as Python does. Returns nothing if the result depends on
+// the values of symbols.
 std::optional<SymInt> clamp(const SymInt& bound, const SymInt& size) {
   if (bound == size) return size;
   if (bound.is(0) || bound.is(std::numeric_limits<int64_t>::max())) return bound.is(0) ? bound : size;
@@ -125,7 +127,8 @@ std::optional<SymInt> clamp(const SymInt& bound, const SymInt& size) {
   return std::clamp<int64_t>(at, 0, size.value());
 }
 
-// Keeps the elements start, start + step, ... before `end` of a dimension, counted as in Python.
+// Keeps the elements start, start + step, ... below `end` of a dimension. Negative bounds count
+// from the end, as in Python.
 Outcome take_slice(Geometry& out, size_t at, const std::optional<SymInt>& given_start,
                    const std::optional<SymInt>& given_end, const std::optional<SymInt>& step) {
   if (!given_start.has_value() || !given_end.has_value() || !step.has_value() || !step->is_static()) {
@@ -182,8 +185,8 @@ ViewGeometry select(const Call& call, size_t dim) {
   return view(std::move(out));
 }
 
-// A tensor indexed by integers, slices, None and Ellipsis, as in Python. Any other index reads
-// data, or is not known here.
+// Handles a tensor that is indexed by integers, slices, None and Ellipsis. The outcome of any other
+// index is kUnknown.
 ViewGeometry getitem(const Call& call) {
   const CallArg index = call.args[1];
   if (!index.is_given()) return answer(Outcome::kUnknown);
@@ -191,7 +194,7 @@ ViewGeometry getitem(const Call& call) {
   if (std::ranges::any_of(parts, [](const Arg& part) { return part.is(ArgKind::kBool); })) {
     return answer(Outcome::kUnknown);
   }
-  size_t left = 0;  // dimensions that the remaining index parts take
+  size_t left = 0;  // dimensions that the index parts consume
   for (const Arg& part : parts) left += part.is(ArgKind::kNone) || part.is(ArgKind::kEllipsis) ? 0 : 1;
   Geometry out = call.from;
   if (left > out.rank()) return answer(Outcome::kImpossible);
@@ -305,9 +308,9 @@ ViewGeometry as_strided(const Call& call) {
   return view(std::move(out));
 }
 
-constexpr int64_t kMaxParts = 1 << 20;  // no tensor is split into more
+constexpr int64_t kMaxParts = 1 << 20;  // a split into more parts is not computed
 
-// Consecutive slices of a dimension, of the given `lengths`.
+// Splits a dimension into consecutive slices of the given `lengths`.
 ViewGeometry cut(const Geometry& from, size_t dim, const std::vector<int64_t>& lengths) {
   ViewGeometry out = answer(Outcome::kView);
   SymInt offset = from.offset;
@@ -321,8 +324,8 @@ ViewGeometry cut(const Geometry& from, size_t dim, const std::vector<int64_t>& l
   return out;
 }
 
-// Consecutive slices of a dimension of `size` elements. Each has `step` elements, but the last may
-// have fewer.
+// Splits a dimension of `size` elements into slices of `step` elements. The last slice may have
+// fewer.
 ViewGeometry cut_evenly(const Geometry& from, size_t dim, int64_t size, int64_t step) {
   if (size / step >= kMaxParts) return answer(Outcome::kUnknown);
   std::vector<int64_t> lengths;
@@ -348,7 +351,8 @@ ViewGeometry narrow(const Call& call, size_t dim) {
   return view(std::move(out));
 }
 
-// Keeps a tensor that has these sizes already. Lays out any other row by row from its offset.
+// Leaves a tensor unchanged if it already has the requested sizes. Otherwise, makes it contiguous
+// from its offset.
 ViewGeometry resize(const Call& call) {
   const std::optional<std::vector<SymInt>> sizes = call.integers(1);
   if (!sizes.has_value() || !call.args[2].is_absent()) return answer(Outcome::kUnknown);
@@ -383,8 +387,8 @@ ViewGeometry chunk(const Call& call, size_t dim) {
   return cut_evenly(call.from, dim, size.value(), (size.value() - 1) / count->value() + 1);
 }
 
-// Windows of `size` elements, `step` apart, along a dimension. A new last dimension indexes a
-// window's elements.
+// Makes windows of `size` elements along a dimension, at a distance of `step` elements. A new last
+// dimension indexes the elements of a window.
 ViewGeometry unfold(const Call& call) {
   const Dimension dim = dimension(call, 1, call.from.rank());
   if (!dim.at.has_value()) return answer(dim.otherwise);
@@ -436,11 +440,11 @@ ViewGeometry unbind(const Call& call, size_t dim) {
   return out;
 }
 
-// Replaces -1 in `sizes` by the size that it stands for. kView: done.
+// Replaces -1 in `sizes` by the inferred size. Returns kView on success.
 Outcome infer_size(const Geometry& from, std::vector<SymInt>& sizes) {
   SymInt product = 1;
   std::optional<size_t> inferred;
-  std::vector<SymInt> left = from.sizes;  // factors of the element count that `sizes` lacks
+  std::vector<SymInt> left = from.sizes;  // factors of the element count that `sizes` does not contain yet
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i].is(-1)) {
       if (inferred.has_value()) return Outcome::kImpossible;
@@ -509,7 +513,7 @@ ViewGeometry flip(const Call& call) {
   return view(std::move(out));
 }
 
-// The type of a complex number's two components; kUnspecified for other types.
+// Returns the type of a complex number's components, or kUnspecified for other types.
 DType part_of(DType dtype) {
   return dtype == DType::kComplex32    ? DType::kFloat16
          : dtype == DType::kComplex64  ? DType::kFloat32
@@ -528,7 +532,7 @@ ViewGeometry view_as_real(const Call& call) {
   return view(std::move(out));
 }
 
-// Halves each integer; false if one is odd or unknown.
+// Halves each integer. Returns false if an integer is odd or unknown.
 bool halve(std::vector<SymInt>& list) {
   for (SymInt& item : list) {
     if (!item.is_static() || item.value() % 2 != 0) return false;
@@ -562,8 +566,8 @@ ViewGeometry contiguous(const Call& call) {
   return answer(is_same ? Outcome::kSame : Outcome::kUnknown);
 }
 
-// Returns its argument if nothing has to change. Another type is a copy, which keeps the strides of
-// a tensor without gaps.
+// Returns the argument if it already has the type. Otherwise, returns a copy, which keeps the
+// strides if the argument has no gaps.
 ViewGeometry to_dtype(const Call& call) {
   const std::optional<DType> dtype = call.args[1].as_dtype();
   const bool may_copy = call.args[3].as_bool() != false;

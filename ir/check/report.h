@@ -15,9 +15,9 @@ namespace fxopt {
 
 // The place in a module to which a diagnostic refers.
 struct Place {
-  const Graph* graph = nullptr;  // null for a record of the module
+  const Graph* graph = nullptr;  // null for an entry of the module outside of graphs
   NodeId node;                   // invalid for the graph itself
-  std::string field;             // the field of the node or record: "args[1].list[0]"
+  std::string field;             // the field of the node or entry: "args[1].list[0]"
 };
 
 // A list of diagnostics in the order in which they were added, up to a limit. Diagnostics above the

@@ -17,7 +17,7 @@
 
 namespace fxopt {
 
-// The set of the names of all records of one kind.
+// The names of all entries of one kind that the module lists, such as all process groups.
 class NameSet {
  public:
   explicit NameSet(std::string_view kind) : kind_(kind) {}
@@ -31,21 +31,22 @@ class NameSet {
 
  private:
   std::string_view kind_;
-  // The names in use. Each graph has its own set, and a set takes less memory than an array over
-  // all strings.
+  // The names in use. A hash set takes less memory than an array with one entry for each string of
+  // the module, and each graph needs its own set for its attributes.
   HashSet<StringId> has_;
   std::vector<StringId> names_;
 };
 
-// The numbers of placeholders and leaves of a graph. They limit the valid positions.
+// The numbers of inputs and outputs of a graph. Input and output positions that the file records
+// must be below these numbers.
 struct GraphShape {
   int64_t placeholders = 0;
   int64_t leaves = 0;  // number of leaves in the output node's arguments
 };
 GraphShape shape_of(const Graph& graph);
 
-// The state that all checks of one run share: the diagnostics, and the names that the module's
-// records declare.
+// The state that all checks of one verify() call share: the diagnostics, and the names that the
+// module declares (process groups, symbols and so on).
 class VerifyContext {
  public:
   VerifyContext(const Module& checked, size_t max_diagnostics);
@@ -106,7 +107,7 @@ class VerifyContext {
   std::vector<Schema> schemas;               // schemas in the file
   std::vector<GraphShape> shapes;            // shapes by graph
   IdMap<RegionId, bool> visited_regions;
-  // Each pair holds a graph, and a second graph that the first graph may run.
+  // Each pair contains a graph, and a second graph that a node of the first graph may run.
   std::vector<std::pair<GraphId, GraphId>> graph_edges;
 
  private:
@@ -127,14 +128,15 @@ class VerifyContext {
   IdMap<ExprId, bool> visited_exprs_;
   std::vector<ExprId> pending_exprs_;
   IdMap<StringId, bool> undeclared_;  // undeclared names that were already reported
-  std::vector<bool> uids_;            // uids in use that are below the size of this vector
+  std::vector<bool> uids_;            // for each uid below the size of this vector: whether it is in use
   std::unordered_set<uint64_t> sparse_uids_;
 };
 
-// Checks the module's records, and stores their declarations in the context. Defined in
-// verify_module.cpp.
+// Checks the module's entries outside of graphs (storages, symbols, process groups and so on), and
+// stores the names that they declare in the context. Defined in verify_module.cpp.
 void check_records(VerifyContext& context);
-// Uses `graph_edges` to report graphs that run themselves. Defined in verify_module.cpp.
+// Reports each graph that calls itself, directly or through other graphs. The calls are in
+// `graph_edges`. Defined in verify_module.cpp.
 void check_graph_recursion(VerifyContext& context);
 
 // Checks one graph and its nodes.
@@ -191,7 +193,7 @@ class GraphVerifier {
   GraphId id_;
   GraphShape shape_;
   ArgWalk args_;
-  IdMap<NodeId, bool> seen_;        // nodes that the schedule has already visited
+  IdMap<NodeId, bool> seen_;        // nodes that the walk over the schedule has visited
   std::vector<NodeId> edge_users_;  // user of each edge by ArgIndex, read from the use-lists
   // For each node, the pending result on which the node's value still depends. The pending result
   // is the collective itself, or the getitem that takes one of the collective's results.
@@ -202,8 +204,9 @@ class GraphVerifier {
   std::vector<StringId> keywords_;
   std::vector<bool> given_;  // which arguments of the current call's schema are given
   DictKeys dict_keys_;
-  size_t num_edges_ = 0;         // number of edges counted in arguments
-  size_t num_listed_edges_ = 0;  // number of edges counted in use-lists
+  // The two numbers must be equal.
+  size_t num_edges_ = 0;         // number of edges: arguments that refer to a node of the graph
+  size_t num_listed_edges_ = 0;  // number of entries in the use-lists of all nodes
   size_t num_outputs_ = 0;
   bool met_call_ = false;
 };

@@ -1,60 +1,65 @@
-// The structural verifier. This is the list of invariants by group, in the order of the checks:
-// first the module's records, then each graph in schedule order. On one node, structure and order
-// come before the rest.
+// The structural verifier. The list below contains its invariants by group. The verifier checks the
+// entries of the module outside of graphs first, and then the nodes of each graph in schedule
+// order. On each node, it checks structure and order first.
 //
 // structure   FX0401
-//   module    has a graph; graphs have names (Module ensures that they are unique); storage ids are
-//             below next_storage
-//   graph     exactly one output node, the last one; output specs, if given, are one for each leaf
-//             of the output node; num_forward_outputs is within those leaves; subclass layouts are
-//             within the placeholders or the leaves; use-lists hold exactly one edge for each
-//             argument that names a node, with that user and slot
-//   node      is of a known kind; name is not empty, and the node is found by it; uid is unique in
-//             the module and below next_uid; placeholders come before any call; placeholders and
-//             get_attrs have no inputs; the output has no users; a call and a get_attr have a
-//             target; a keyword is given once; only placeholders have an input spec
+//   module    The module has a graph. Graphs have names, which Module keeps unique. Storage ids are
+//             below next_storage.
+//   graph     The last node is the only output node. If output specs exist, each output has one.
+//             num_forward_outputs is at most the number of outputs. Each subclass layout covers
+//             existing inputs or outputs. The use-lists have exactly one edge for each argument
+//             that is a node. The edge has the right user and slot.
+//   node      The kind is known. The name is not empty, and the graph finds the node by its name.
+//             The uid is unique in the module and below next_uid. Placeholders come before any
+//             call. Placeholders and get_attrs have no inputs. The output has no users. A call and
+//             a get_attr have a target. Each keyword is given once. Only placeholders have an input
+//             spec.
 // order       FX0402
-//   node      every input and every control dependency comes before its node; none is the node
-//             itself or erased
+//   node      Every input and every control dependency comes before the node. A control dependency
+//             is not erased.
 // value       FX0403
-//   module    a storage's size is not negative; a symbol's lower bound is not above its upper one;
-//             a constant has a tensor
-//   tensor    dtype known; sizes given, none negative; as many strides as sizes, none negative
-//             (except layouts without strides); offset not negative; conjugate only on complex; no
-//             byte beyond its storage
-//   getitem   index within the tuple, list or dict; value has the element's kind, dtype and sizes
-//   anywhere  expressions use only declared symbols (each undeclared name is reported once, at its
-//             first use)
-// reference   FX0407
-//   module    names of groups, meshes, constants, symbols, rng slots and streams are not empty and
-//             unique; meshes name existing groups and groups existing meshes, if the module lists
-//             any; symbols name a graph; a constant with a key has a path; op schemas parse,
-//             describe their op, are unique, and agree in arity with the built-in op; invocations
-//             name a graph, bind inputs it has and read outputs of earlier ones
-//   graph     its owner is a graph; attribute paths are unique, and each attribute names a constant
-//             or a graph, or holds an object; output specs alias existing inputs and outputs; no
-//             graph runs itself, directly or through others (reported last)
-//   node      a get_attr names an attribute, if the graph lists any; an input spec aliases an
-//             existing input; graphs exist; groups (also a collective's group_name), meshes, rng
-//             slots and streams exist, if the module lists any
+//   module    A storage's size is not negative. A symbol's lower bound is not above its upper
+//             bound. A constant has a tensor.
+//   tensor    The dtype is known. Sizes are given. No size, stride or offset is negative. Each size
+//             has a stride. Only layouts that are not strided may lack all strides. Only complex
+//             tensors have a conjugate bit. No byte is outside the tensor's storage.
+//   getitem   The index is within the tuple, list or dict. The recorded value has the kind, dtype
+//             and sizes of the element.
+//   anywhere  Expressions use only declared symbols. Each undeclared name is reported once, at its
+//             first use.
+// reference   FX0407. References to meshes, groups, attributes, RNG slots and streams are checked
+//             only if the file lists entries of this kind.
+//   module    Names of groups, meshes, constants, symbols, RNG slots and streams are unique and not
+//             empty. Meshes name existing groups. Groups name existing meshes. Symbols name
+//             existing graphs. A constant with a key has a path. Op schemas parse, are unique, and
+//             describe their op. If a schema and the built-in op differ in their number of
+//             arguments, the additional arguments have defaults. Invocations name a graph, bind
+//             inputs of this graph, and read outputs of earlier invocations.
+//   graph     The owner is a graph. Attribute paths are unique. Each attribute refers to one
+//             constant, graph or object. Output specs alias existing inputs and outputs. No graph
+//             calls itself, directly or through other graphs. This is reported last.
+//   node      A get_attr names an attribute. An input spec aliases an existing input. Graphs,
+//             groups, meshes, RNG slots and streams exist. The same is true for the group_name of a
+//             collective.
 // alias       FX0404
-//   call      if its op has a schema: no more positional arguments than the schema, only its
-//             keywords, none also given by position, and all required arguments. The file's schema
-//             takes precedence over the built-in one
+//   call      Only calls of ops with a schema are checked. The call has at most as many positional
+//             arguments as the schema, and only keywords of the schema. No argument is given by
+//             position and by keyword. All required arguments are given. A schema in the file takes
+//             precedence over the built-in schema.
 // collective  FX0405
-//   module    ranks of a group, and of a mesh, are unique, not negative and below the world size;
-//             ranks, dimension names, groups and coordinates of a mesh, if given, fit its shape
-//   node      a wait completes a collective's result before any read of its elements (views and
-//             getitems pass it on, sizes may be queried, the output may return it); a wait takes
-//             something that can complete, not the result of a plain computation; group_size is the
-//             number of the group's ranks
+//   module    Ranks of a group or mesh are unique, not negative and below the world size. If ranks,
+//             dimension names, groups or coordinates of a mesh are given, they fit its shape.
+//   node      A wait completes a collective's result before a call reads its elements. Views,
+//             getitems, queries for sizes and the output do not read elements. A wait does not take
+//             the result of a plain computation. group_size is the number of the group's ranks.
 // phase       FX0406
-//   node      phase, tag and verdict are known; a verdict's rule is a known one (0: none);
-//             overridden names its rule, dropped its pass; a region has an id or is marked as
-//             having none, not both; a tangent is not forward
+//   node      Phase, recompute tag and verdict (the outcome of a tag) are known. A verdict has a
+//             known rule, or 0 for no rule. The verdict of an overridden tag has a rule, and that
+//             of a dropped tag has a pass. A checkpoint region with an id is not marked as a region
+//             without id. A tangent is not forward.
 //
-// Deliberately not required: any node may have a tag (traces have tags on placeholders and
-// outputs), storage ids may disagree with the op, metadata is arbitrary.
+// Some facts are deliberately not checked. Any node may have a tag, because traces have tags on
+// placeholders and outputs. Storage ids may disagree with the op. Metadata is arbitrary.
 
 #include "ir/check/verify.h"
 
@@ -130,7 +135,7 @@ GraphShape shape_of(const Graph& graph) {
   const NodeId output = graph.output();
   if (!output.is_valid()) return shape;
   ArgWalk walk(graph.module(), graph.pool());
-  size_t leaf_depth = 0;  // if not 0: deeper arguments belong to a leaf or to a key
+  size_t leaf_depth = 0;  // if not 0, deeper arguments belong to a leaf or to a key
   for (walk.start("args", graph[output].args, ArgWalk::Keys::kNone); walk.next();) {
     if (leaf_depth != 0 && walk.depth() > leaf_depth) continue;
     leaf_depth = 0;
@@ -243,8 +248,8 @@ void GraphVerifier::check_output_specs() {
   }
 }
 
-// Walks the use-lists once, so that they and the arguments can be compared, and neither needs to be
-// trusted.
+// Reads all use-lists once. check_edge() compares them with the arguments, so neither has to be
+// correct.
 void GraphVerifier::index_uses() {
   const Pool& pool = graph_.pool();
   edge_users_.assign(pool.num_args(), NodeId());

@@ -16,7 +16,7 @@ namespace fxopt {
 //
 // `is_known` has one entry for each graph id. An entry is true if verify() may skip the graph. Two
 // conditions must hold: the graph was well formed when it was last checked, and since then neither
-// the graph nor the module's records outside of graphs have changed. If `is_known` is empty, all
+// the graph nor the parts of the module outside of graphs have changed. If `is_known` is empty, all
 // graphs are checked.
 std::vector<Error> verify(const Module& module, size_t max_diagnostics = 100,
                           const std::vector<bool>& is_known = std::vector<bool>());

@@ -1,13 +1,14 @@
-// Checks arguments of calls against schemas, and reads of collective results against their waits.
+// Checks the arguments of calls against schemas. Checks that calls read the result of a collective
+// only after a wait.
 //
-// A functional collective returns at once. Its result may be read after a wait. Views and getitems
-// pass the result on without reading it. One walk over the schedule therefore tracks the collective
-// that each node's value still waits for:
+// A functional collective returns at once, and its result may be read only after a wait. Views and
+// getitems pass the result on without reading it. One walk over the schedule therefore tracks the
+// collective that each node's value still waits for:
 //
 //   %a = all_reduce(%x)       %a waits for %a
 //   %v = view(%a)             %v waits for %a
 //   %y = neg(%v)              broken: reads %a before its wait
-//   %w = wait_tensor(%v)      %w waits for nothing; from here on neither do %a and %v, its storage
+//   %w = wait_tensor(%v)      completes %a, so %a, %v and %w may be read from here on
 
 #include <algorithm>
 
@@ -17,7 +18,7 @@
 namespace fxopt {
 namespace {
 
-// The result of this wrapper waits by itself when it is read.
+// A read of this wrapper's result waits for the collective.
 constexpr std::string_view kSelfWaiting = "_c10d_functional._wrap_tensor_autograd.default";
 
 bool hands_on(const Op& op) {
@@ -25,7 +26,7 @@ bool hands_on(const Op& op) {
 }
 
 // True for operators that read elements. Factories and host scalars query only sizes. Unclassified
-// operators are assumed to read none.
+// operators are assumed to read no elements.
 bool reads_elements(const Op& op) {
   switch (op.compute) {
     case ComputeClass::kPointwise:
@@ -47,8 +48,8 @@ bool reads_elements(const Op& op) {
   }
 }
 
-// True if a wait behind `op` may have something to complete: for anything but plain computation.
-// Copies count, because offloading waits for them.
+// Whether a wait may complete the result of `op`. False for plain computation. True for copies,
+// because offloading waits for copies.
 bool can_complete_later(const Op& op) {
   return !op.is_pure() || op.has_subgraphs || op.compute == ComputeClass::kDataMovement ||
          op.compute == ComputeClass::kOther;
@@ -117,12 +118,12 @@ void GraphVerifier::check_collective(NodeId id) {
   if (op.leaves_wait_to_graph()) {
     unawaited_[id] = id;
   } else if (hands_on(op) && has_base) {
-    const NodeId pending = unawaited_.get(base->as_node());  // a copy: writing may move the table
+    const NodeId pending = unawaited_.get(base->as_node());  // a copy, because the next write may move the table
     if (pending.is_valid()) unawaited_[id] = op.view == ViewKind::kProjection ? id : pending;
   }
   if (!op.has(Effect::kCollective) || !op.schema.has_value()) return;
   check_group(id, *op.schema);
-  // A wait may take a tensor that the collective writes as well as its result.
+  // A wait may take the collective's result, or a tensor that the collective writes.
   for (const uint8_t position : op.writes) {
     const Arg* written = call_argument(graph_, id, position);
     if (written == nullptr) continue;
@@ -158,7 +159,8 @@ void GraphVerifier::check_readers(NodeId id, const Op& op) {
   visit("kwargs", node.kwargs, ArgWalk::Keys::kEven);
 }
 
-// Returns the collective whose results `pending` takes by getitems.
+// Returns the collective that produced `pending`. `pending` is the collective, or a getitem of its
+// results.
 NodeId GraphVerifier::collective_of(NodeId pending) const {
   while (graph_.op(pending).view == ViewKind::kProjection) pending = unawaited_[first_argument(graph_, pending)];
   return pending;

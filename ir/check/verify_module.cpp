@@ -1,5 +1,5 @@
-// Checks the module's own records: storages, symbols, groups, meshes, schemas, constants,
-// invocations.
+// Checks the module's entries outside of graphs: storages, symbols, process groups, meshes,
+// schemas, constants, invocations (the graphs that the training step runs).
 
 #include <algorithm>
 #include <limits>
@@ -23,7 +23,7 @@ std::optional<int64_t> repeated(std::vector<int64_t> values) {
   return found == values.end() ? std::nullopt : std::optional<int64_t>(*found);
 }
 
-// "aten.mm.default" for aten::mm.
+// Returns the target of a schema, for example "aten.mm.default" for aten::mm.
 std::string target_of(const Schema& schema) {
   std::string name = schema.name;
   const size_t colons = name.find("::");
@@ -235,8 +235,9 @@ void RecordChecks::check_op_schemas() {
   }
 }
 
-// Versions of the framework add arguments with defaults at the end. With any other difference, the
-// written positions of the built-in op do not apply to the file's schema.
+// The file's schema and the built-in op may differ in trailing arguments with defaults, because
+// PyTorch versions add these. After any other difference, the positions in Op::writes would be
+// wrong for the file's schema.
 void RecordChecks::check_op_schema(const OpSchemaRecord& schema_record, const Schema& schema,
                                    const std::string& field) {
   const std::string_view target = context_.text(schema_record.target);
@@ -263,7 +264,7 @@ void RecordChecks::check_constants() {
     const Constant& constant = module_.constants[i];
     const std::string field = item("constants", i);
     const std::string name = "constant " + quoted_name(constant.name);
-    // A constant without data and path is a fake tensor: the tracer had no data.
+    // A constant may have neither data nor path. It then represents a fake tensor.
     if (!context_.is_blank(constant.key) && context_.is_blank(constant.path)) {
       add(ErrorCode::kVerifyReference, field, name + " has a key, but no path to the file that contains the constant");
     }
@@ -321,7 +322,7 @@ void RecordChecks::check_erased() {
   }
 }
 
-// Detects cycles by depth-first search: an edge to a graph that the search has not left closes a
+// Detects cycles by depth-first search. An edge to a graph on the current search path closes a
 // cycle.
 class RecursionSearch {
  public:
@@ -368,7 +369,7 @@ class RecursionSearch {
 
   std::vector<std::pair<GraphId, GraphId>>& edges_;
   std::vector<State> state_;
-  std::vector<size_t> next_;  // by graph: its first edge not followed yet
+  std::vector<size_t> next_;  // by graph: index of the first edge that was not followed yet
   std::vector<std::pair<GraphId, GraphId>> closing_;
 };
 

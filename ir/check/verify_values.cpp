@@ -13,9 +13,9 @@ bool is_complex(DType dtype) {
   return dtype == DType::kComplex32 || dtype == DType::kComplex64 || dtype == DType::kComplex128;
 }
 
-// Bytes from the start of the storage to the end of the last element: (offset + sum((size - 1) *
-// stride) + 1) * element size, or 0 if a size is 0. Not known if a number is symbolic, overflow if
-// one exceeds 64 bits.
+// The bytes from the start of the storage to the end of the last element: (offset + sum((size - 1)
+// * stride) + 1) * element size, or 0 if a size is 0. `is_known` is false if a number is symbolic.
+// `overflows` is true if a number exceeds 64 bits.
 struct Extent {
   bool is_known = true;
   bool overflows = false;
@@ -70,10 +70,11 @@ std::string_view kind_name(ValueKind kind) {
   }
 }
 
-// Kinds without information: not recorded, or from a newer schema.
+// Whether the value is not recorded, or has a kind of a newer schema.
 bool is_silent(const Value& value) { return value.kind == ValueKind::kAbsent || value.kind == ValueKind::kUnknown; }
 
-// A size that was fixed after tracing may be a number in one place and an expression in another.
+// Numbers and symbols are compared as one kind. A size that was fixed after tracing may be recorded
+// in both ways.
 bool is_number(const Value& value) { return value.kind == ValueKind::kSymbolic || value.kind == ValueKind::kScalar; }
 
 }  // namespace
@@ -169,8 +170,8 @@ void VerifyContext::check_value(const Pool& pool, ValueId root, std::string_view
   }
 }
 
-// Inputs of an expression come before it in the table, so this terminates. The marks make all calls
-// together linear.
+// The inputs of an expression precede it in the table, so the walk terminates. All calls together
+// visit each expression once.
 void VerifyContext::visit_expression(ExprId expr, const Place& place) {
   pending_exprs_.assign(1, expr);
   while (!pending_exprs_.empty()) {

@@ -16,12 +16,12 @@
 
 namespace fxopt {
 
-// The source of a call's seconds.
+// The source of the time of a call.
 enum class CostBasis : uint8_t {
-  kUnknown,   // no source: seconds are 0, or the shortest time to move the known bytes
+  kUnknown,   // no source has a time, so 0 or the shortest time to move the known bytes is used
   kFree,      // no kernel runs: views, waits, scalars, assertions
-  kRoofline,  // a lower bound from the device's peak figures
-  kLinks,     // a collective's time by the profile's formula
+  kRoofline,  // a lower bound from the device's peak rates
+  kLinks,     // a collective's time by the formula in the device profile
   kScaled,    // a collective's time, scaled from measured runs of other sizes
   kMeasured,
 };
@@ -29,11 +29,11 @@ inline constexpr size_t kNumCostBases = 6;
 using CallsByBasis = std::array<size_t, kNumCostBases>;
 std::string_view cost_basis_name(CostBasis basis);  // "roofline"
 
-// Operations, bytes and seconds of calls. By the roofline, a kernel takes the longest of three
-// times:
+// Arithmetic operations, bytes and seconds of calls. By the roofline, a kernel takes the longest of
+// three times:
 // - its operations divided by the device's operations per second for the dtype of its first output;
 // - the bytes of its inputs and outputs divided by the bandwidth;
-// - the shortest time of a kernel (`device.kernel`, nanoseconds).
+// - the shortest time of a kernel (the profile's constant `device.kernel`, in nanoseconds).
 // The roofline ignores how well the kernel uses the device. Collectives run at the same time as
 // kernels, so do not add the seconds of collectives to the seconds of kernels.
 struct Cost {
@@ -41,12 +41,12 @@ struct Cost {
   int64_t bytes = 0;        // bytes of kernels' outputs and operands; each use of an operand counts
   double seconds = 0;       // seconds of kernels
   double link_seconds = 0;  // seconds of collectives
-  size_t unknown = 0;       // number of kernels of unknown work
-  // The number of calls by the source of their seconds.
+  size_t unknown = 0;       // number of kernels whose operations or bytes are unknown
+  // The number of calls for each source of their time.
   CallsByBasis kernels = {}, collectives = {};
 
   void add(const Cost& other);
-  size_t num_kernels() const;  // without free calls
+  size_t num_kernels() const;  // number of calls that run a kernel; calls of basis kFree run none
   size_t num_collectives() const;
   size_t num_kernels(CostBasis basis) const { return kernels[static_cast<size_t>(basis)]; }
   size_t num_collectives(CostBasis basis) const { return collectives[static_cast<size_t>(basis)]; }
@@ -54,19 +54,19 @@ struct Cost {
 
 // The sources of costs. The profile and the measurement must outlive the users of this struct.
 struct CostSources {
-  // The rows of work, and the flops, bandwidth and links from which seconds are computed. If null,
-  // only the measurement is used.
+  // Gives the operations of calls, and the rates and formulas from which their seconds are
+  // computed. If null, only the measurement is used.
   const DeviceProfile* profile = nullptr;
   const Measurement* measurement = nullptr;
-  SymbolValues symbols;  // the given values of symbols
+  SymbolValues symbols;  // symbols that are missing here have their hints as values
 
-  // Whether any source has seconds of kernels.
+  // True if the measurement or the profile can give the seconds of kernels.
   bool has_seconds() const { return measurement != nullptr || (profile != nullptr && profile->bandwidth.has_value()); }
 };
 
-// The costs of one graph's calls. If the measurement has a call, the cost of the call is measured.
-// Otherwise, the cost comes from the profile. Refers to the graph. Nodes that are added to the
-// graph later may be queried as well.
+// The costs of one graph's calls. The seconds of a call come from the measurement if the
+// measurement contains the call, and otherwise from the profile. The graph must outlive the table.
+// Nodes that are added to the graph later may be queried as well.
 class CostTable {
  public:
   // O(nodes) with a measurement. The measured collectives become samples for collectives of other
@@ -80,8 +80,8 @@ class CostTable {
   Cost all();  // the cost of the whole graph
 
   // Returns the cost of a collective that need not be in the graph, such as a planned bucket. Each
-  // rank contributes `bytes`, and `ranks` are the ranks of the group. If no source has the
-  // collective, the basis is kUnknown. Takes the time of LinkModel::seconds().
+  // rank contributes `bytes`, and `ranks` are the ranks of the group. If no source gives a time for
+  // the collective, the basis is kUnknown. Complexity: as LinkModel::seconds().
   Cost collective(CollectiveKind kind, const std::vector<int64_t>& ranks, int64_t bytes) const;
 
  private:

@@ -40,7 +40,7 @@ void LinkModel::sort(Samples& samples) {
   if (samples.is_sorted) return;
   samples.is_sorted = true;
   std::ranges::sort(samples.runs);
-  std::vector<std::pair<int64_t, double>> one;  // for each size
+  std::vector<std::pair<int64_t, double>> one;  // one run for each size
   for (size_t begin = 0, end = 0; begin < samples.runs.size(); begin = end) {
     while (end < samples.runs.size() && samples.runs[end].first == samples.runs[begin].first) ++end;
     const double least = one.empty() ? 0 : one.back().second;

@@ -12,8 +12,8 @@
 
 namespace fxopt {
 
-// The distribution of a process group's ranks over nodes. Consecutive ranks share a node, and a
-// node has as many ranks as GPUs.
+// The distribution of a process group's ranks over nodes (machines). Consecutive ranks share a
+// node, and a node has as many ranks as GPUs.
 struct GroupShape {
   int64_t ranks = 0;
   int64_t nodes = 0;
@@ -24,8 +24,8 @@ struct GroupShape {
 // O(ranks log ranks).
 GroupShape group_shape(const std::vector<int64_t>& ranks, int64_t gpus_per_node);
 
-// The time of collectives by the `collective` rows of a device profile. If runs were measured, the
-// times are scaled to these runs. The rows are functions of:
+// Computes the time of a collective by the `collective` formulas of a device profile. If measured
+// runs were added, the times are scaled to the measured times. A formula may use these symbols:
 //
 //   bytes                  bytes that each rank contributes
 //   moved                  bytes that each rank sends around a ring, see ring_bytes()
@@ -35,7 +35,7 @@ GroupShape group_shape(const std::vector<int64_t>& ranks, int64_t gpus_per_node)
 //   group.log2_nodes       log2 of the nodes, rounded up: the depth of a tree over the nodes
 class LinkModel {
  public:
-  // Refers to the profile.
+  // The profile must outlive this object.
   explicit LinkModel(const DeviceProfile& profile);
 
   // The number of GPUs of a node: the profile's constant `node.gpus`, or 8 without this constant.
@@ -50,18 +50,19 @@ class LinkModel {
     bool is_measured = false;  // true if the time is scaled from measured runs
   };
 
-  // Returns the time of a collective, or nothing if neither a run nor a formula exists.
+  // Returns the time of a collective, or nothing if neither a measured run nor a formula exists.
   // - Between two measured sizes, the time is interpolated on the logarithms of sizes and times.
   // - For other sizes, the profile's formula is multiplied by a factor. The factor is the measured
   //   time of the nearest run, divided by the formula's time for that run.
-  // - Without a formula, a size below all runs takes the time of the smallest run. For a size above
-  //   all runs, the time of the largest run is scaled in proportion to the bytes.
+  // - Without a formula, a size below all measured sizes gets the time of the smallest measured
+  //   size. For a size above all measured sizes, the time of the largest is scaled in proportion to
+  //   the bytes.
   //
-  // If the formula's time never decreases as bytes increase, the returned time never decreases as
-  // bytes increase.
+  // If the formula's time never decreases as bytes increase, neither does the returned time.
   //
-  // Takes O(size of the formula + log samples) after sorting. The first query for a kind and a
-  // group after a new sample sorts the samples. Queries from several threads therefore need a lock.
+  // Takes O(size of the formula + log samples) if the samples are sorted. After add_sample() for a
+  // kind and a group, the next query for this kind and group sorts their samples. Queries from
+  // several threads therefore need a lock.
   std::optional<Time> seconds(CollectiveKind kind, const GroupShape& group, int64_t bytes) const;
 
  private:

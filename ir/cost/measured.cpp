@@ -8,7 +8,8 @@
 namespace fxopt {
 namespace {
 
-// "bf16[8,16]", "f32[16,4]:1,16"; nothing if a size or stride is unknown.
+// Returns a type such as "bf16[8,16]" or "f32[16,4]:1,16". Returns nothing if a size or stride is
+// unknown.
 std::optional<std::string> type_text(const Module& module, const Tensor& tensor, const SymbolValues& values) {
   if (!tensor.sizes.is_valid()) return std::nullopt;
   std::vector<int64_t> sizes, strides;

@@ -19,14 +19,14 @@ std::string call_types(const Graph& graph, NodeId node, const SymbolValues& valu
 // graph with equal calls.
 class MeasuredCalls {
  public:
-  // Refers to the graph and the measurement. `values` are the values of the module's symbols, see
-  // symbol_values(). O(calls of the measurement).
+  // The graph and the measurement must outlive this object. `values` are the values of the module's
+  // symbols, see symbol_values(). O(calls of the measurement).
   MeasuredCalls(const Graph& graph, const Measurement& measurement, const SymbolValues& values);
 
-  // Returns the seconds of the measured node with the same uid, target and types. If no such node
-  // was measured, returns the mean of all calls with the same target and types. For a copied call,
-  // this mean includes the original call. Returns nothing if no call with the same target and types
-  // was measured. O(arguments + tensors).
+  // Returns the measured seconds of `node`. If a measured call of this graph has the node's uid,
+  // target and types, returns the seconds of this call. Otherwise, returns the mean of all measured
+  // calls with the node's target and types. Returns nothing if no such call was measured.
+  // O(arguments + tensors).
   std::optional<double> of(NodeId node) const;
 
  private:

@@ -22,7 +22,7 @@ struct Measurement {
   std::vector<std::pair<std::string, std::string>> software;  // names and versions
   std::string method;
   uint32_t runs = 0;
-  std::vector<std::pair<std::string, std::vector<MeasuredCall>>> graphs;  // by name
+  std::vector<std::pair<std::string, std::vector<MeasuredCall>>> graphs;  // by name of the graph
   bool operator==(const Measurement&) const = default;
 };
 

@@ -11,10 +11,10 @@ std::span<const EmbeddedText> embedded_profiles();  // written by the build
 
 namespace {
 
-// Not profiles by themselves: included by others, or read with each.
+// Files that are not profiles. Profiles include these files, or are read together with them.
 constexpr std::string_view kParts[] = {"torch-common", "operators", "nccl"};
 
-// "h100.device" and "torch-2.15.workspaces" without the text after the last point.
+// Returns the file's name without its extension, such as "h100" or "torch-2.15".
 std::string_view profile_name(const EmbeddedText& file) { return file.name.substr(0, file.name.rfind('.')); }
 
 }  // namespace

@@ -34,7 +34,7 @@ CallFormulas::BoundRow CallFormulas::bind(const CallRow& row, const Op& op) cons
   for (const StringId name : profile_.exprs.symbols(row.value)) {
     if (profile_.constants.count(name) != 0) continue;
     std::optional<CallSymbol> symbol = find_call_symbol(profile_.strings[name], op);
-    // Without a value, the row's value is unknown if it depends on the symbol.
+    // If the symbol has no value, the values that depend on it are unknown.
     if (!symbol.has_value()) continue;
     bound.names.push_back(name);
     bound.symbols.push_back(std::move(*symbol));

@@ -13,25 +13,26 @@
 
 namespace fxopt {
 
-// Finds the rows of a profile that apply to a call of one graph, and computes their values. Refers
-// to the graph, the profile and the values of symbols.
+// Finds the statements of a device profile (CallRow) that apply to a call node of a graph, and
+// computes their values, such as the bytes of a workspace. The graph, the profile and the values of
+// symbols must outlive this object.
 class CallFormulas {
  public:
   struct Answer {
     const CallRow* row = nullptr;
-    std::optional<int64_t> value;  // absent if unknown for this call
+    std::optional<int64_t> value;  // the row's value for the call; absent if unknown
   };
 
-  // `rows` belong to `profile`. `values` are the values of the module's symbols, see
+  // `rows` are rows of `profile`. `values` are the values of the module's symbols, see
   // symbol_values().
   CallFormulas(const Graph& graph, const DeviceProfile& profile, std::vector<const CallRow*> rows,
                const SymbolValues& values);
 
-  // Returns the rows that apply to the call, in the order of the profile. Rows for the exact
-  // overload and rows for every overload both apply. The result is valid until the next call of
-  // this function. Expressions are evaluated once for calls with the same values of the rows'
-  // symbols. A call with values seen before takes O(symbols of the rows * log(different calls)). A
-  // call with new values takes O(size of the expressions) in addition.
+  // Returns the profile's rows that apply to the call `node`, in the order of the profile. Rows for
+  // the exact overload and rows for every overload both apply. The result is valid until the next
+  // call of this function. Results are cached by the values of the rows' symbols. A cached result
+  // takes O(symbols of the rows * log(cached results)). A new result takes O(size of the
+  // expressions) in addition.
   const std::vector<Answer>& of(NodeId node);
 
  private:
@@ -60,16 +61,17 @@ class CallFormulas {
   std::vector<Answer> answers_;
 };
 
-// False for an operator that runs a subgraph or another operator, and for an opaque operator. If no
-// row applies to an operator of this kind, the figures of its calls are unknown instead of zero.
+// False for an operator that runs a subgraph or another operator, and for an opaque operator. If
+// the profile has no row for such an operator, the flops and workspaces of its calls are unknown.
+// For other operators without a row, they are zero.
 bool is_described(const Op& op);
 
 // True if the row applies to calls of `op`.
 bool is_about(const CallRow& row, const Op& op);
 
 // Returns the reason why a row cannot be used for `op`, or an empty text if the row can be used.
-// The reason is a symbol of the row that is neither a constant nor an argument nor a property.
-// O(symbols).
+// The reason names the first symbol of the row that is neither a constant nor a property of an
+// argument or output of `op`. O(symbols).
 std::string explain_misfit(const DeviceProfile& profile, const CallRow& row, const Op& op);
 
 }  // namespace fxopt

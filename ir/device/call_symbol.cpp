@@ -57,7 +57,7 @@ bool read_order(std::span<const std::string_view> words, CallSymbol& symbol) {
   return true;
 }
 
-// The property that `words` spell; false if none exists.
+// Reads the property that `words` name. Returns false if no such property exists.
 bool read_property(std::span<const std::string_view> words, const Op& op, CallSymbol& symbol) {
   if (words.empty()) return true;
   if (words.size() == 1) {
@@ -102,8 +102,8 @@ bool spans_like_blas(int64_t leading, int64_t unit, int64_t unit_size) {
   return unit == 1 && leading >= std::max<int64_t>(1, unit_size);
 }
 
-// As torch.Tensor.is_contiguous(): strides of dimensions of size 1 do not count, and an empty
-// tensor is contiguous.
+// Same rules as torch.Tensor.is_contiguous(). Strides of dimensions of size 1 are ignored, and an
+// empty tensor is contiguous.
 bool is_row_major(const Numbers& sizes, const Numbers& strides) {
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return true;
   int64_t expected = 1;
@@ -114,7 +114,8 @@ bool is_row_major(const Numbers& sizes, const Numbers& strides) {
   return true;
 }
 
-// Row-major in some order of the dimensions: no two elements share a place, and no gaps.
+// Whether the tensor is row-major in some order of its dimensions, without gaps and without
+// overlap.
 bool is_dense(const Numbers& sizes, const Numbers& strides) {
   std::vector<size_t> order(sizes.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -128,7 +129,8 @@ bool is_dense(const Numbers& sizes, const Numbers& strides) {
   return is_row_major(ordered_sizes, ordered_strides);
 }
 
-// Whether a matrix product takes the operand without a copy; ir/device/README.md has the rule.
+// Whether a matrix product takes the operand without a copy. ir/device/README.md explains the rule
+// (`blas_ready`).
 std::optional<int64_t> is_blas_ready(const Numbers& sizes, const Numbers& strides) {
   const size_t rank = sizes.size();
   if (rank != 2 && rank != 3) return std::nullopt;
@@ -139,7 +141,7 @@ std::optional<int64_t> is_blas_ready(const Numbers& sizes, const Numbers& stride
   return is_row_major(sizes, strides) && row_stride != 0 && column_stride != 0 ? 1 : 0;
 }
 
-// One symbol in one call.
+// Computes the value of one symbol in one call.
 class Question {
  public:
   Question(const Graph& graph, NodeId node, const CallSymbol& symbol, const SymbolValues& values)
@@ -206,7 +208,7 @@ class Question {
     return symbol_.number < children.size() ? number(children[symbol_.number]) : std::nullopt;
   }
 
-  // Whether a list of dimensions contains the last one of the first argument.
+  // Whether a list of dimensions contains the last dimension of the first argument.
   std::optional<int64_t> has_last(const Arg& dims) const {
     const Arg* self = args_[0].given();
     std::vector<const Tensor*> tensors;
@@ -227,7 +229,7 @@ class Question {
     return 0;
   }
 
-  // The first of the largest tensors; nullptr if a size is unknown.
+  // Returns the first of the largest tensors, or nullptr if a size is unknown.
   const Tensor* largest(const std::vector<const Tensor*>& tensors) const {
     if (tensors.size() == 1) return tensors.front();
     const Tensor* best = nullptr;

@@ -13,8 +13,8 @@ namespace {
 
 // Facts about a part.
 struct Known {
-  bool is_never = false;         // has no value, whatever the symbols are
-  std::optional<int64_t> value;  // its value, if known
+  bool is_never = false;         // never has a value, even if all symbols have values
+  std::optional<int64_t> value;  // the value, if it is known
 };
 
 class Checker {

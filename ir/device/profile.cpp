@@ -24,10 +24,11 @@ std::string_view take_word(std::string_view& text) {
   return word;
 }
 
-constexpr int kMaxDepth = 8;                // nested includes
-constexpr uint64_t kMaxParts = 1ULL << 20;  // all expressions, definitions filled in
+constexpr int kMaxDepth = 8;                // limit on nested includes
+constexpr uint64_t kMaxParts = 1ULL << 20;  // limit on parts of all expressions after expansion
 
-// Names of `flops` that stand for more than one dtype, or for a way to compute.
+// Names in `flops` statements that are not dtypes. f8 and f4 cover all formats of one width, and
+// tf32 is a mode of f32 products.
 constexpr std::string_view kFlopsNames[] = {"tf32", "f8", "f4"};
 
 bool is_flops_name(std::string_view name) {
@@ -41,7 +42,7 @@ struct Macro {
 };
 struct Definitions {
   std::unordered_map<StringId, Macro> macros;  // looked up, never iterated
-  uint64_t parts = 0;                          // filled in so far
+  uint64_t parts = 0;                          // number of parts expanded so far
 };
 using SymbolExprs = std::unordered_map<StringId, ExprId>;
 
@@ -105,7 +106,7 @@ class Reader {
     return error(std::string(keyword) + " has no name", "write '" + std::string(keyword) + " NAME'");
   }
 
-  // "SUBJECT = EXPR [EVIDENCE]"; the subject is one word.
+  // Splits "SUBJECT = EXPR [EVIDENCE]". The subject is one word.
   struct Parts {
     std::string_view subject;
     std::string_view value;
@@ -199,9 +200,8 @@ class Reader {
                  "use whole numbers that fit in 64 bits, never divide by 0, and pass all arguments of a function");
   }
 
-  // Replaces symbols by values and calls of macros by bodies. Equal parts are one entry of the
-  // table, so a part that a macro repeats exists once. Bodies are already expanded, so one is
-  // filled in at a time.
+  // Replaces symbols by values and calls of macros by bodies. The table stores equal parts once,
+  // even if a macro repeats a part. Bodies are already expanded, so a call inserts only one body.
   Result<ExprId> expand(ExprId id, const SymbolExprs& values) {
     std::unordered_map<ExprId, ExprId> done;
     for (const ExprId part : profile_.exprs.closure(id)) {

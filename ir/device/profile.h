@@ -18,32 +18,34 @@
 
 namespace fxopt {
 
-// How long a call holds the memory that it takes in addition to its outputs.
+// The times at which a call's hidden memory is allocated and freed. Hidden memory is memory that a
+// call takes in addition to its outputs.
 enum class HiddenKind : uint8_t {
   // Allocated by the first call. A library keeps the memory for its handle and never frees it.
   kPersistent,
-  // Allocated before the outputs and freed when the call returns, such as copies of inputs or
-  // accumulators.
+  // Allocated before the outputs and freed when the call returns. Examples are accumulators and
+  // copies of inputs.
   kTemporary,
   kWorkspace,  // allocated after the outputs, freed when the call returns
 };
 
-// The evidence for a figure.
+// The source of a number in a device profile.
 enum class Evidence : uint8_t {
   kSource,    // taken from the framework's source
   kEstimate,  // an estimate of a library's memory, correct in its order of magnitude
-  kMeasured,
+  kMeasured,  // observed on the device
 };
 template <>
 struct EnumNames<Evidence> {
   static constexpr auto kAll = number_names<Evidence>({"source", "estimate", "measured"});
 };
 
-// A figure for the calls of one operator.
+// One row of a device profile: a value for each call of one operator, such as its floating-point
+// operations.
 struct CallRow {
   std::string target;  // "aten.mm.default", or "aten.mm" for every overload
   bool every_overload = false;
-  ExprId value;  // an expression over the symbols of ir/device/README.md
+  ExprId value;  // an expression; ir/device/README.md lists its symbols
 };
 
 // Memory that calls take from the caching allocator in addition to their outputs. If the value is 0
@@ -57,7 +59,7 @@ struct HiddenRow : CallRow {
 // Floating-point operations of calls. A multiplication and an addition count as two operations.
 struct WorkRow : CallRow {};
 
-// Memory outside the caching allocator.
+// One row of a device profile: memory that is taken outside the caching allocator.
 struct OutsideRow {
   std::string name;  // for example "context"
   bool per_communicator = false;
@@ -71,11 +73,12 @@ struct ProfileText {
   std::string_view text;  // must stay valid until all texts are read
 };
 
-// Returns the text of a file to which an `include` in the text `from` refers. Returns nothing if
-// the file does not exist.
+// Returns the text of the file that an `include` statement names. Returns nothing if the file does
+// not exist. `from` is the name of the text that contains the statement.
 using ProfileInclude = std::function<std::optional<ProfileText>(const std::string& from, std::string_view file)>;
 
-// The duration of a collective in nanoseconds. The expression uses the symbols that LinkModel sets.
+// The duration of a collective in nanoseconds. LinkModel (ir/cost/links.h) lists the symbols of the
+// expression.
 struct LinkRow {
   CollectiveKind kind{};
   ExprId nanoseconds;
@@ -86,9 +89,9 @@ struct LinkRow {
 // from text. ir/device/README.md describes the grammar and the symbols.
 class DeviceProfile {
  public:
-  // Reads several texts as one profile. A statement replaces a statement on the same subject from
-  // an earlier text. Fails with kBadProfile and the line if a text is invalid, or if one text has a
-  // subject twice. O(length of the expressions after macro expansion).
+  // Reads several texts as one profile. If several texts set the same value, such as a constant,
+  // the last text decides. Fails with kBadProfile and the line if a text is invalid, or if one text
+  // sets a value twice. O(length of the expressions after macro expansion).
   static Result<std::unique_ptr<DeviceProfile>> parse(std::span<const ProfileText> texts,
                                                       const ProfileInclude& include);
 
@@ -104,12 +107,12 @@ class DeviceProfile {
   std::map<std::string, int64_t, std::less<>> flops;
   std::optional<int64_t> bandwidth;  // memory bandwidth in bytes per second
 
-  // Returns the value of a constant such as "device.memory". Returns nothing if no text has the
-  // constant. O(1).
+  // Returns the value of a constant such as "device.memory". Returns nothing if the profile does
+  // not define the constant. O(1).
   std::optional<int64_t> constant(std::string_view constant_name) const;
 
-  // Returns the operations per second for a dtype. If no figure exists for the dtype, returns the
-  // figure for all formats of the dtype's width ("f8"). O(log n).
+  // Returns the operations per second for a dtype. If the profile has no entry for the dtype,
+  // returns the entry for all 8-bit or 4-bit floats, "f8" or "f4". O(log n).
   std::optional<int64_t> flops_for(DType dtype) const;
 };
 

@@ -16,7 +16,7 @@ enum class ArgKind : uint8_t {
   kFloat,    // IEEE bits, so that nan payloads and -0.0 are kept
   kComplex,  // two kFloat children
   kString,
-  kNode,  // an input; the only kind that is an edge
+  kNode,  // another node of the graph; the only kind that is an edge
   kExpr,
   kDType,
   kDevice,  // a device name such as "cuda:0"
@@ -39,7 +39,7 @@ enum class ArgKind : uint8_t {
   kEllipsis,
   kRngSlot,
   kSet,      // metadata only: children
-  kUnknown,  // an alternative of a newer schema; its bytes are stored as a string
+  kUnknown,  // a kind that only a newer schema has; its bytes are stored as a string
 };
 
 // A contiguous range of the graph's argument pool.
@@ -71,14 +71,14 @@ class Arg {
   static Arg memory_format(MemoryFormat value) { return Arg(ArgKind::kMemoryFormat, static_cast<uint64_t>(value)); }
   static Arg value(ValueId id) { return Arg(ArgKind::kValue, id.index()); }
   static Arg uid_ref(uint64_t uid) { return Arg(ArgKind::kUidRef, uid); }
-  // Makes an edge to `input`. Graph fills in the use when a node gets the argument.
+  // Makes an edge to `input`. When a node gets the argument, Graph sets use().
   static Arg node(NodeId input) {
     Arg arg(ArgKind::kNode, UseId().index());
     arg.count_ = input.index();
     return arg;
   }
-  // Makes an argument with children. `type` is the Python type if it is not the plain type, for
-  // example torch.Size.
+  // Makes an argument with children. `type` names the Python type of a subclass, for example
+  // torch.Size. For a plain list, tuple or dict, `type` is invalid.
   static Arg children(ArgKind kind, ArgRange range, StringId type = StringId()) {
     Arg arg(kind, (uint64_t{type.index()} << 32) | range.first);
     arg.count_ = range.count;
@@ -119,7 +119,8 @@ class Arg {
   ArgRange range() const { return {static_cast<uint32_t>(payload_), count_}; }
   StringId type() const { return StringId(payload_ >> 32); }
 
-  // Returns true if Pool::arg_unknown() has unknown fields of a newer schema for this argument.
+  // Returns true if the file has fields of a newer schema for this argument. Pool::arg_unknown()
+  // returns these fields.
   bool has_unknown() const { return has_unknown_; }
 
  private:

@@ -5,8 +5,9 @@
 
 namespace fxopt {
 
-// Returns the op that a schema record of the module describes: see describe_op(). Returns
-// opaque_op() if the schema cannot be parsed, which the verifier reports. O(arguments * returns).
+// Returns the description that describe_op() (ir/ops/op.h) makes from the operator's schema in
+// `record`. If the schema cannot be parsed, returns opaque_op(), and the verifier reports the
+// schema. O(arguments * returns).
 Op described_op(const Module& module, const OpSchemaRecord& record);
 
 }  // namespace fxopt

@@ -140,7 +140,7 @@ struct Function {
 };
 
 constexpr size_t kAny = std::numeric_limits<size_t>::max();
-constexpr std::string_view kWhere = "Where";  // the only function that needs just the chosen input
+constexpr std::string_view kWhere = "Where";  // the only function that ignores some of its inputs
 constexpr Function kFunctions[] = {
     {"Max", 1, kAny, call_max},       {"Min", 1, kAny, call_min},
     {"CeilDiv", 2, 2, call_ceil_div}, {"Mod", 2, 2, call_mod},
@@ -256,7 +256,7 @@ std::optional<int64_t> ExprTable::evaluate(ExprId id, const SymbolValues& values
     }
     results.push_back(evaluate_one(current, inputs, values));
   }
-  const auto* value = std::get_if<int64_t>(&results.back());  // nothing below `id` has a larger id
+  const auto* value = std::get_if<int64_t>(&results.back());  // `id` is the last: inputs have smaller ids
   return value == nullptr ? std::nullopt : std::optional(*value);
 }
 
@@ -299,7 +299,7 @@ std::vector<StringId> ExprTable::symbols(ExprId id) const {
     pending.pop_back();
     if (!seen.insert(current).second) continue;
     const Expr& expr = exprs_[current.index()];
-    if (expr.kind == ExprKind::kSymbol) names.push_back(expr.name);  // one expression for each symbol: never twice
+    if (expr.kind == ExprKind::kSymbol) names.push_back(expr.name);  // never twice, because equal symbols have one id
     pending.insert(pending.end(), expr.inputs.rbegin(), expr.inputs.rend());
   }
   return names;

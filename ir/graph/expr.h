@@ -18,8 +18,8 @@ namespace fxopt {
 // Symbolic integers: trees over integer constants and symbols. They have Python's semantics: floor
 // division rounds down, and the modulo has the sign of the divisor. Expressions are kept as the
 // tracer wrote them. They are hash-consed, so equal texts have equal ids. Expressions with
-// different ids may still be equal as numbers. SymInt of ir/values/sym_int.h decides whether they
-// are equal.
+// different ids may still be equal as numbers. SymInt (ir/values/sym_int.h) compares expressions as
+// numbers.
 //
 // The grammar of the text follows. White space between tokens is optional. The printed form is
 // canonical. It has single spaces around binary operators, and only the brackets that are needed to
@@ -33,17 +33,18 @@ namespace fxopt {
 //   power   = atom [ "**" unary ] ;
 //   atom    = integer | float | symbol | function "(" [ expr { "," expr } ] ")" | "(" expr ")" ;
 //
-// An integer has at most 1,000 digits. An integer beyond 64 bits is carried, printed and compared,
-// but has no value. A "-" right before an integer or float makes a negative constant. If "**"
-// follows the number, the "-" is an operator, because "**" binds tighter. A float has a point or an
-// exponent, or is `inf` or `nan`. The name of a symbol or function is a word of letters, digits,
-// '_' and '.'. The word begins with a letter or '_'. Any other name is in double quotes, as quote()
-// writes it. The names `inf` and `nan` are in double quotes as well.
+// An integer has at most 1,000 digits. An integer beyond 64 bits can be stored, printed and
+// compared, but not evaluated. A "-" right before an integer or float makes a negative constant. If
+// "**" follows the number, the "-" is an operator, because "**" binds tighter. A float has a point
+// or an exponent, or is `inf` or `nan`. The name of a symbol or function is a word of letters,
+// digits, '_' and '.'. The word begins with a letter or '_'. Any other name is in double quotes, as
+// quote() writes it. The names `inf` and `nan` are in double quotes as well.
 //
 // fxopt can evaluate these functions: Max, Min, CeilDiv, Mod (non-negative operands),
-// ModularIndexing, Abs, And, Or, Not, Where, Pow2Floor (operands from 1 on), and in evaluate() also
-// ToFloat, TruncToInt, FloorToInt, CeilToInt, RoundToInt, TruncToFloat, IntTrueDiv and FloatTrueDiv
-// of binary64 numbers. Any other function is carried, printed and compared, but has no value.
+// ModularIndexing, Abs, And, Or, Not, Where, and Pow2Floor (operands of at least 1). For binary64
+// numbers, evaluate() also supports ToFloat, TruncToInt, FloorToInt, CeilToInt, RoundToInt,
+// TruncToFloat, IntTrueDiv and FloatTrueDiv. Any other function can be stored, printed and
+// compared, but not evaluated.
 enum class ExprKind : uint8_t {
   kInt,
   kBigInt,  // an integer that needs more than 64 bits; `name` is its canonical decimal text
@@ -68,8 +69,8 @@ enum class ExprKind : uint8_t {
 
 struct Expr {
   ExprKind kind = ExprKind::kInt;
-  int64_t value = 0;           // kInt, kFloat
-  StringId name;               // kSymbol, kCall, kBigInt
+  int64_t value = 0;           // the number of a kInt, the bits of a kFloat
+  StringId name;               // the symbol, the function of a kCall, or the digits of a kBigInt
   std::vector<ExprId> inputs;  // operands, already in the table
   bool operator==(const Expr&) const = default;
 };
@@ -80,8 +81,8 @@ using SymbolValues = std::unordered_map<StringId, int64_t>;
 // The value of a subexpression; see ir/graph/expr_number.h.
 using Number = std::variant<std::monostate, int64_t, double>;
 
-// The expressions of one module. Ids are dense, and inputs come before users. The table uses the
-// module's strings.
+// The expressions of one module. Ids are dense, and inputs come before users. The table stores
+// names in the module's Interner.
 class ExprTable {
  public:
   explicit ExprTable(Interner& strings) : strings_(&strings) {}
@@ -98,19 +99,19 @@ class ExprTable {
   // with kLimit if the nesting is deeper than 64, or for more than 65,536 nodes.
   Result<ExprId> parse(std::string_view text);
 
-  // Returns the text of the expression. Within its limits, parse() reads the text back to the same
-  // id. O(printed length). The printed length may be exponential in the number of nodes if make()
-  // shared nodes.
+  // Returns the text of the expression. If the text is within the limits of parse(), parse()
+  // returns the same id for the text. O(printed length). If nodes are shared, the printed length
+  // may be exponential in the number of nodes.
   std::string to_string(ExprId id) const;
 
   const Expr& operator[](ExprId id) const { return exprs_[id.index()]; }
   size_t size() const { return exprs_.size(); }
 
-  // Returns the value of the expression if the symbols have these values. Returns nullopt if a
-  // symbol has no value, a function is unknown, a divisor is zero, or a step overflows.
+  // Returns the value of the expression for the given values of symbols. Returns nullopt if a
+  // symbol has no value, a function is unknown, a divisor is zero, or an operation overflows.
   std::optional<int64_t> evaluate(ExprId id, const SymbolValues& values) const;
 
-  // Returns the value of the expression if its inputs have these values, in the order of
+  // Returns the value of the expression for the given values of its inputs, in the order of
   // Expr::inputs. Returns nullopt for a symbol. O(inputs).
   std::optional<int64_t> apply(ExprId id, std::span<const std::optional<int64_t>> inputs) const;
 
@@ -130,7 +131,7 @@ class ExprTable {
   ExprId add(Expr expr);
   Number evaluate_one(ExprId id, std::span<const Number> inputs, const SymbolValues& values) const;
 
-  friend class Module;  // a copy of a module has its own strings
+  friend class Module;  // Module::clone() calls set_strings()
   void set_strings(Interner& strings) { strings_ = &strings; }
 
   Interner* strings_;

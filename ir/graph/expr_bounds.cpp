@@ -17,8 +17,8 @@ using Bounds = std::span<const ValueRange>;
 constexpr ValueRange kAnyValue{};
 constexpr ValueRange kTruth{0, 1};
 
-// Convert a wide integer to an end of a range. In a lower end kNoMax is a number, in an upper end
-// it means no bound; kNoMin the other way about.
+// Convert a wide integer to an end of a range. As a lower end, kNoMax is a number and kNoMin means
+// no bound. As an upper end, kNoMin is a number and kNoMax means no bound.
 int64_t lower_end(WideSum value) {
   if (value >= ValueRange::kNoMax) return ValueRange::kNoMax;
   return value <= -WideSum{ValueRange::kNoMax} ? ValueRange::kNoMin : static_cast<int64_t>(value);
@@ -33,7 +33,7 @@ ValueRange negated(ValueRange a) { return {lower_end(-WideSum{a.max}), upper_end
 
 ValueRange joined(ValueRange a, ValueRange b) { return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
 
-// A divisor of 0 has no value.
+// A division by 0 has no value, so 0 is excluded from `b`.
 ValueRange floor_divide(ValueRange a, ValueRange b) {
   if (b.max < 0) return floor_divide(negated(a), negated(b));
   if (b.min < 0 || b.max == 0) return kAnyValue;
@@ -51,7 +51,8 @@ ValueRange modulo(ValueRange a, ValueRange b) {
   return {0, a.min >= 0 ? std::min(a.max, largest) : largest};
 }
 
-// For operands of 0 and more. Grows with both, except that 0 ** 0 is 1.
+// Bounds are known only for operands of at least 0. The power grows with both operands, except that
+// 0 ** 0 is 1.
 ValueRange power(ValueRange a, ValueRange b) {
   if (a.min < 0 || b.min < 0) return kAnyValue;
   const auto end = [](int64_t base, int64_t exponent) {
@@ -92,7 +93,7 @@ ValueRange abs_of(Bounds x) {
   return other.min >= 0 ? other : ValueRange{0, std::max(x[0].max, other.max)};
 }
 
-// For operands of 1 and more; smaller ones have no value.
+// Pow2Floor has a value only for operands of at least 1.
 ValueRange pow2_floor(Bounds x) {
   const auto end = [](int64_t value) {
     return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(value, 1))));

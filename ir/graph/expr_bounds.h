@@ -32,11 +32,12 @@ ValueRange operator*(ValueRange a, ValueRange b);
 // The ranges of symbols. A symbol without a range may be any integer.
 using SymbolRanges = std::unordered_map<StringId, ValueRange>;
 
-// Computes bounds of the expressions of a table whose symbols are in the given ranges. Each value
-// that evaluate() returns is within the bounds. The bounds come from interval arithmetic. They are
-// exact if no symbol both raises and lowers the value, as in most sizes of tensors. For `s0 - s0`,
-// the bounds contain 0 but are wider. An expression that is not an integer has no bounds. The
-// object refers to the table. It computes the bounds of each subexpression once, on first use.
+// Computes bounds of the expressions in an ExprTable from the ranges of their symbols, by interval
+// arithmetic. If all symbols are within their ranges, the result of evaluate() is within the
+// bounds. The bounds are exact if each symbol can only raise or only lower the value, as in most
+// tensor sizes. Otherwise the bounds may be too wide: `s0 - s0` is always 0, but its bounds contain
+// more numbers. An expression that is not an integer has no bounds. An ExprBounds refers to the
+// table. It computes the bounds of each subexpression once, on first use.
 class ExprBounds {
  public:
   ExprBounds(const ExprTable& table, const Interner& strings, SymbolRanges ranges)
@@ -46,7 +47,7 @@ class ExprBounds {
   ValueRange operator[](const Dim& dim) { return dim.is_static() ? ValueRange::of(dim.value) : (*this)[dim.expr]; }
 
  private:
-  ValueRange of(const Expr& expr) const;  // the bounds of its inputs are already computed
+  ValueRange of(const Expr& expr) const;  // `bounds_` must have the bounds of all inputs
 
   const ExprTable& table_;
   const Interner& strings_;

@@ -7,10 +7,10 @@
 namespace fxopt {
 namespace {
 
-constexpr int64_t kExact = int64_t{1} << 53;  // integers up to it are floats without rounding
+constexpr int64_t kExact = int64_t{1} << 53;  // integers up to this limit are exact as floats
 
-// An input as a float, without rounding. Nothing if the value is unknown, or an integer that a
-// float may not represent.
+// Returns an input as an exact float. Returns nothing if the value is unknown, or if it is an
+// integer that a float may not represent.
 std::optional<double> real(const Number& number) {
   if (const auto* value = std::get_if<double>(&number); value != nullptr) return *value;
   const auto* integer = std::get_if<int64_t>(&number);
@@ -29,7 +29,7 @@ Number floor_to_int(std::span<const Number> x) { return whole(std::floor(*real(x
 Number ceil_to_int(std::span<const Number> x) { return whole(std::ceil(*real(x[0]))); }
 Number trunc_to_float(std::span<const Number> x) { return std::trunc(*real(x[0])); }
 
-// Half to even, in every rounding mode.
+// Rounds half to even in every rounding mode of the processor.
 Number round_to_int(std::span<const Number> x) {
   const double value = *real(x[0]), down = std::floor(value), rest = value - down;
   const bool is_up = rest > 0.5 || (rest == 0.5 && std::fmod(down, 2.0) != 0.0);

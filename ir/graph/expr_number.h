@@ -9,11 +9,11 @@
 
 namespace fxopt {
 
-// A Number is unknown, an integer or a binary64. Sizes that depend on a scale factor go through
-// floats, as in TruncToInt(1.7 * ToFloat(s0)).
+// A Number is unknown, an integer or a binary64. Sizes that depend on a scale factor are computed
+// with floats, as in TruncToInt(1.7 * ToFloat(s0)).
 
-// Returns the value of an operator or call with at least one float among its inputs and result.
-// Rounds as Python does. Unknown for division by zero, for results outside of 64 bits, and for
+// Returns the value of an operator or call whose result or some input is a float. Rounds as Python
+// does. The result is unknown for a division by zero, for results outside of 64 bits, and for
 // functions whose last bit depends on the C library (powers, square roots). O(inputs).
 Number apply_to_floats(ExprKind kind, std::string_view function, std::span<const Number> inputs);
 

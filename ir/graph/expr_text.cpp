@@ -19,7 +19,7 @@ struct Operator {
   ExprKind kind;
 };
 
-// A longer operator comes before its prefix.
+// An operator comes before its prefixes, because the first match is used.
 constexpr Operator kComparisons[] = {
     {"==", ExprKind::kEq}, {"!=", ExprKind::kNe}, {"<=", ExprKind::kLe},
     {">=", ExprKind::kGe}, {"<", ExprKind::kLt},  {">", ExprKind::kGt},
@@ -41,7 +41,8 @@ std::string name_text(std::string_view name) {
   return is_plain ? std::string(name) : quote(name);
 }
 
-// Recursive descent. Functions return an invalid id after a failure, which error() describes.
+// A recursive descent parser. After a failure, functions return an invalid id, and error()
+// describes the failure.
 class Parser {
  public:
   Parser(ExprTable& table, Interner& strings, std::string_view text) : table_(table), strings_(strings), text_(text) {}
@@ -62,7 +63,7 @@ class Parser {
   }
   void skip_space() { pos_ = space_end(pos_); }
 
-  // The next character that is no space, or 0 at the end.
+  // Returns the next character that is not a space, or 0 at the end.
   char peek() {
     skip_space();
     return pos_ < text_.size() ? text_[pos_] : '\0';
@@ -89,14 +90,14 @@ class Parser {
     return ExprId();
   }
 
-  // Counts the results of `make`. Constants and symbols count as well: the bound is on work, not on
-  // distinct nodes.
+  // Counts operators, constants and symbols, including repeated ones. The limit bounds the work,
+  // not the number of distinct nodes.
   ExprId count(ExprId id) {
     if (++num_nodes_ <= kMaxNodes) return id;
     return fail("more than " + std::to_string(kMaxNodes) + " operands and operators", ErrorCode::kLimit);
   }
 
-  // One level further in: brackets, arguments, and operands after "-" and "**".
+  // Parses one level deeper: in brackets, in arguments, and in operands after "-" and "**".
   ExprId nested(ExprId (Parser::*parse)()) {
     if (depth_ == kMaxDepth) {
       return fail("nested more than " + std::to_string(kMaxDepth) + " levels deep", ErrorCode::kLimit);
@@ -189,7 +190,7 @@ class Parser {
     return parse_named(*name);
   }
 
-  // A symbol, or a call if a bracket follows; `name` has been read.
+  // Parses a call if a bracket follows, and a symbol otherwise. `name` has been read.
   ExprId parse_named(const std::string& name) {
     const StringId id = strings_.intern(name);
     if (!accept("(")) return count(table_.symbol(id));
@@ -212,8 +213,8 @@ class Parser {
 
   bool starts_literal() { return is_digit(peek()) || is_float_word(word()); }
 
-  // Digits, letters, points and a sign after an exponent, so that "12ab" is one bad number and not
-  // 12 and a symbol.
+  // A literal includes all digits, letters, points and the sign of an exponent. Therefore "12ab" is
+  // one bad number, not the number 12 and a symbol.
   size_t literal_end() const {
     size_t end = pos_;
     while (end < text_.size()) {
@@ -291,7 +292,8 @@ bool is_negative_literal(const Expr& expr, const Interner& strings) {
   return is_literal(expr) && expr.value < 0;  // the sign bit of a binary64 as well
 }
 
-// Pending output: text, or an expression that gets brackets if it binds more loosely than `level`.
+// Output that is still to be printed: text, or an expression. The expression gets brackets if it
+// binds more loosely than `level`.
 struct Piece {
   std::string_view text;
   ExprId expr;
@@ -318,7 +320,7 @@ class Printer {
   void push(std::string_view text) { pending_.push_back({text, ExprId(), kComparison}); }
   void push(ExprId id, Level level) { pending_.push_back({"", id, level}); }
 
-  // Appends brackets if `own` is too loose for the place.
+  // Appends brackets if an expression of level `own` needs them where level `needed` is required.
   void open(Level own, Level needed) {
     if (own >= needed) return;
     out_ += '(';
@@ -356,7 +358,7 @@ class Printer {
     }
   }
 
-  // A positive literal right after the sign would be read as a negative one.
+  // A positive literal right after the sign would be read as a negative literal.
   void print_negated(ExprId operand) {
     const Expr& expr = table_[operand];
     const bool reads_as_literal = is_literal(expr) && !is_negative_literal(expr, strings_);

@@ -101,7 +101,7 @@ std::vector<NodeId> Graph::users(NodeId id) const {
     result.push_back(uses_[use.index()].user);
   }
   if (result.size() < 2) return result;
-  position(result.front());  // bring positions up to date once
+  position(result.front());  // update the cache of positions once
   std::sort(result.begin(), result.end(),
             [this](NodeId a, NodeId b) { return positions_[a.index()] < positions_[b.index()]; });
   result.erase(std::unique(result.begin(), result.end()), result.end());

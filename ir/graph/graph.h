@@ -31,9 +31,9 @@ struct ControlDep {
 
 // Fields that few nodes have.
 struct NodeExtra {
-  std::optional<TagVerdict> verdict;       // verdict of the tag
-  std::optional<TagVerdict> mark_verdict;  // verdict of a first partition's mark (ir/step/marks.h)
-  std::optional<TagSource> tag_source;     // nullopt if the maker of the graph wrote the tag
+  std::optional<TagVerdict> verdict;       // whether the passes followed `Node::tag`
+  std::optional<TagVerdict> mark_verdict;  // whether the passes followed the mark `ap_must_save`
+  std::optional<TagSource> tag_source;     // nullopt if the graph's producer wrote the tag
   std::vector<Origin> origins;
   std::vector<ControlDep> control;
   std::optional<StringId> stream;
@@ -54,8 +54,9 @@ struct NodeExtra {
   }
 };
 
-// One node. Passes may read all fields. Only the functions of Graph write the fields with
-// invariants. These fields are inputs, order and names. Passes write the other fields.
+// One node. Passes may read all fields. Only the functions of Graph change inputs, order and names,
+// because these must stay consistent with the graph's tables. Passes may write all other fields
+// directly.
 struct Node {
   NodeKind kind = NodeKind::kUnspecified;
   Phase phase = Phase::kUnspecified;
@@ -77,8 +78,7 @@ struct Node {
   uint64_t uid = 0;
   int64_t seq_nr = 0;
 
-  // Copies the fields that describe the place in the step and the origin. These are phase, sequence
-  // number, module path, region and source.
+  // Copies phase, autograd sequence number, module path, checkpoint region and source location.
   void take_context(const Node& other) {
     phase = other.phase;
     phase_markers = other.phase_markers;
@@ -100,7 +100,7 @@ struct Node {
   }
 };
 
-// An edge. The node `user` reads the node `input`. `slot` is the place of the argument in the pool.
+// An edge. The node `user` reads the node `input`. `slot` is the index of the argument in the pool.
 struct Use {
   NodeId input;
   NodeId user;
@@ -128,7 +128,7 @@ class Graph {
   StringId name() const { return name_; }
   GraphId id() const { return id_; }
   GraphKind kind = GraphKind::kUnspecified;
-  std::vector<OutputSpec> outputs;  // one for each leaf of the output's argument, or empty
+  std::vector<OutputSpec> outputs;  // one for each leaf of the output node's argument, or empty
   std::vector<Attribute> attributes;
   std::optional<int64_t> num_forward_outputs;
   StringId in_spec, out_spec;
@@ -138,7 +138,7 @@ class Graph {
   std::string unknown;
 
   // Calls field(name, member) for the fields that are neither nodes nor records, see records.h. The
-  // text form uses this list.
+  // readers and writers of the text form (.fxg) use this list.
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("kind", self.kind);
@@ -160,9 +160,9 @@ class Graph {
   const Pool& pool() const { return pool_; }
   Pool& pool() { return pool_; }
   std::string_view name_of(NodeId id) const;
-  const Op& op(NodeId id) const;            // describes the target; opaque if the node is no call
-  const Value& value(NodeId id) const;      // the absent value if no value is recorded
-  const NodeExtra* extra(NodeId id) const;  // nullptr if the node has none
+  const Op& op(NodeId id) const;            // opaque_op() if the node is not a call
+  const Value& value(NodeId id) const;      // has the kind kAbsent if no value is recorded
+  const NodeExtra* extra(NodeId id) const;  // nullptr if the node has no NodeExtra
   NodeExtra& mutable_extra(NodeId id);      // created on first use
   NodeId find(StringId name) const;         // invalid if no live node has that name
   NodeId output() const;                    // the last output node; invalid if none exists
@@ -203,23 +203,23 @@ class Graph {
   NodeId last() const { return last_; }
   NodeId next(NodeId id) const { return links_[id.index()].next; }
   NodeId prev(NodeId id) const { return links_[id.index()].prev; }
-  // Returns the node's place in the schedule. Places count from 0 without gaps. The first call
-  // after a change of order costs O(nodes) and fills a cache. Every other call is O(1). Several
-  // threads may call position() and users() of one const graph only if the cache is filled. To fill
-  // the cache, call position() once after the last change.
+  // Returns the node's position in the schedule. Positions are numbered from 0 without gaps. The
+  // first call after a change of order costs O(nodes) and fills a cache. Every other call is O(1).
+  // Several threads may call position() and users() of one const graph only if the cache is filled.
+  // To fill the cache, call position() once after the last change.
   uint32_t position(NodeId id) const;
 
   // Returns the distinct nodes in args and kwargs, in order of first appearance. O(arguments).
   std::vector<NodeId> inputs(NodeId id) const;
-  // Calls visit(NodeId input) for every edge, in argument order. An input with several edges is
-  // visited several times. O(arguments). Allocates no memory.
+  // Calls visit(NodeId input) for every input edge of node `id`, in argument order. An input with
+  // several edges is visited several times. O(arguments). Allocates no memory.
   template <class Visit>
   void for_each_input(NodeId id, Visit&& visit) const {
     visit_edges(nodes_[id.index()].args, visit);
     visit_edges(nodes_[id.index()].kwargs, visit);
   }
-  // Returns the edges of a node in argument order. Several edges may have the same input.
-  // O(arguments).
+  // Returns the edges from a node to its inputs, in argument order. Several edges may have the same
+  // input. O(arguments).
   std::vector<UseId> edges(NodeId id) const;
   // Returns the distinct nodes that read `id`, in schedule order. Calls position(). O(k log k) for
   // k uses.
@@ -239,21 +239,21 @@ class Graph {
   const Arg* meta_entry(NodeId id, std::string_view key) const;
 
   // -- building and editing
-  // Appends a node without arguments. The name must be free, which find() can check. The node gets
-  // the given uid. The module's uid counter moves beyond that uid.
+  // Appends a node without arguments. The name must be free. To check the name, call find(). The
+  // node gets the given uid. If necessary, the module's uid counter is raised above that uid.
   NodeId add_node(NodeKind kind, StringId name, TargetId target, uint64_t uid);
   // Inserts a new node before `before`, or at the end if `before` is invalid. The node gets a new
   // uid, and fresh_name() makes its name from `base`.
   NodeId insert_node(NodeId before, NodeKind kind, std::string_view base, TargetId target);
   // Inserts a copy of `original` before `before`. The copy has the same kind, target, arguments,
-  // keyword arguments, phase, module path, source and region. The stream, bucket, capture rule and
-  // random draws are the same as well. The copy has its own metadata, and a value with the same
-  // storages. If `mapped` has an entry for an input, the copy reads that entry instead of the
-  // input. The copy gets a new uid, and fresh_name() makes its name from `base`. Tag, verdict,
-  // origins and remarks are not copied. O(size of the node).
+  // keyword arguments, phase, module path, source and region. It also has the same stream, bucket,
+  // capture rule, random draws and value. The metadata is copied. If `mapped` has an entry for an
+  // input, the copy reads that entry instead of the input. The copy gets a new uid, and
+  // fresh_name() makes its name from `base`. Tag, verdict, origins and remarks are not copied.
+  // O(size of the node).
   NodeId clone_node(NodeId original, NodeId before, std::string_view base, const IdMap<NodeId, NodeId>& mapped);
   // Copies all fields that clone_node() copies, except kind, target and arguments. `from` is a
-  // graph of the same module. If `from` and this graph differ, calls `edit` with each tensor of the
+  // graph of the same module. If `from` is another graph, calls `edit` with each tensor of the
   // copied value.
   void copy_fields(
       const Graph& from, NodeId original, NodeId to, const Pool::TensorEdit& edit = [](Tensor&) {});
@@ -264,7 +264,7 @@ class Graph {
   // Sets a node's arguments to ranges that are already in pool(). Removes the old edges. Every
   // kNode argument in the ranges becomes an edge.
   void set_args(NodeId id, ArgRange args, ArgRange kwargs);
-  // Makes one edge read another node.
+  // Changes one edge: the edge's argument then refers to `input`.
   void set_use(UseId use, NodeId input);
   // Makes every edge to `from` read `to` instead.
   void replace_all_uses(NodeId from, NodeId to);
@@ -280,7 +280,7 @@ class Graph {
   // node waited for. The pass manager calls this after each pass. O(control dependencies).
   void prune_control();
   // Returns a name that no node of this graph has. If `base` is free, the name is `base` itself.
-  // Otherwise the name is base_1, base_2, ... by the module's counters.
+  // Otherwise the name is base_1, base_2, ..., numbered by a counter of the module.
   StringId fresh_name(std::string_view base);
   // Replaces the metadata of a node by a range of pool().
   void set_meta(NodeId id, ArgRange entries) { nodes_[id.index()].meta = entries; }
@@ -305,7 +305,7 @@ class Graph {
       if (arg.is(ArgKind::kNode)) {
         visit(arg.as_node());
       } else if (arg.has_children()) {
-        visit_edges(arg.range(), visit);  // every reader limits the depth
+        visit_edges(arg.range(), visit);  // not too deep: every reader limits the depth
       }
     }
   }

@@ -30,7 +30,7 @@ uint64_t hash_region(const Region& region) {
   return hash_combine(hash, (region.id_is_none ? 2U : 0U) + (region.has_backward_hook ? 1U : 0U));
 }
 
-// The id of the equal entry, or of a new one.
+// Returns the id of an equal entry. If no entry is equal, adds a new entry and returns its id.
 template <class IdType, class T>
 IdType intern_entry(std::vector<T>& table, std::unordered_multimap<uint64_t, IdType>& index, uint64_t hash,
                     const T& entry) {

@@ -47,7 +47,7 @@ class Module {
 
   DimsId dims(const std::vector<Dim>& dims);
   const std::vector<Dim>& dims(DimsId id) const { return dims_[id.index()]; }
-  // Returns the row-major strides of `sizes`. A size below 1 counts as 1, as in the framework.
+  // Returns the row-major strides of `sizes`. A size below 1 is treated as 1, as in PyTorch.
   // Symbolic sizes give symbolic strides.
   DimsId contiguous_strides(DimsId sizes);
 
@@ -64,8 +64,9 @@ class Module {
   const Source& source(SourceId id) const { return sources_[id.index()]; }
   RegionId region(const Region& region);
   const Region& region(RegionId id) const { return regions_[id.index()]; }
-  uint32_t placements(std::vector<Placement> list);                // for Tensor::placements; 0 for an empty list
-  const std::vector<Placement>& placements(uint32_t index) const;  // index from placements(), not 0
+  // Returns an index for Tensor::placements, or 0 for an empty list.
+  uint32_t placements(std::vector<Placement> list);
+  const std::vector<Placement>& placements(uint32_t index) const;  // `index` must not be 0
 
   // -- storages: a dense id in memory, a 64-bit id in files
   StorageId add_storage(StorageRecord record);  // record.id must be new
@@ -80,7 +81,7 @@ class Module {
   // or removed.
   const std::vector<GraphId>& graphs() const { return order_; }
   size_t num_graphs() const { return order_.size(); }
-  size_t num_graph_ids() const { return graphs_.size(); }  // ids are below this
+  size_t num_graph_ids() const { return graphs_.size(); }  // all ids are below this number
   size_t num_nodes() const;                                // summed over graphs. O(graphs)
   bool has_graph(GraphId id) const { return id.index() < graphs_.size() && graphs_[id.index()] != nullptr; }
   Graph& graph(GraphId id) { return *graphs_[id.index()]; }
@@ -90,13 +91,13 @@ class Module {
   // renamed graph: attributes, arguments, owners, invocations, symbols, origins. All names must
   // differ afterwards. O(size of the module).
   void rename_graphs(const IdMap<StringId, StringId>& names);
-  // Removes graphs. At least one graph must remain. The caller must change other references to the
-  // removed graphs (attributes, arguments, invocations). Also removes the name counters of the
+  // Removes graphs. At least one graph must remain. The caller must change the attributes,
+  // arguments and invocations that refer to a removed graph. Also removes the name counters of the
   // removed graphs. O(graphs + counters).
   void remove_graphs(const std::vector<GraphId>& ids);
-  // Removes `old` and moves the graphs `by` to its place, in the given order. All these graphs are
-  // graphs of this module. For example, a partitioner replaces the graph that it splits by a
-  // forward and a backward graph. O(graphs + counters).
+  // Removes `old` and moves the graphs `by` to its place, in the given order. `old` and `by` must
+  // be graphs of this module. For example, a partitioner replaces a joint graph by a forward graph
+  // and a backward graph. O(graphs + counters).
   void replace_graph(GraphId old, const std::vector<GraphId>& by);
   Graph& main() { return graph(order_.front()); }
   const Graph& main() const { return graph(order_.front()); }
@@ -118,9 +119,9 @@ class Module {
   ArgRange meta;  // in `pool`
   std::string unknown;
   std::optional<Certificate> certificate;
-  std::optional<std::string> profile, memory_plan;  // serialized messages, carried unchanged
+  std::optional<std::string> profile, memory_plan;  // serialized messages, kept unchanged
 
-  // -- counters: stored in files, so that each part of a pipeline continues the same numbers
+  // -- counters: stored in files, so that the next program in a pipeline continues the numbers
   uint64_t next_uid = 0;
   uint64_t next_storage = 0;
   std::map<std::pair<GraphId, std::string>, uint64_t> name_counters;  // (graph, base) -> next suffix
@@ -131,7 +132,8 @@ class Module {
   // module.
   uint64_t& name_counter(const Graph& graph, std::string_view base);
 
-  // A name counter as files record it. `graph` is the graph's place in order.
+  // A counter of Graph::fresh_name(), in the form that files store. `graph` is the graph's index in
+  // graphs().
   struct PlacedCounter {
     uint32_t graph;
     std::string_view base;
@@ -148,7 +150,9 @@ class Module {
     NotCopied(const NotCopied&) : T() {}
   };
 
-  Module(const Module&) = default;  // for clone(): no graphs, and pointers to the original
+  // Used only by clone(), which then adds the graphs. clone() also redirects the copied pointers
+  // from the original module to the copy.
+  Module(const Module&) = default;
   const Op* resolve(std::string_view name);
 
   std::vector<std::vector<Dim>> dims_;

@@ -56,12 +56,14 @@ class Pool {
   // unknown fields.
   const std::string& arg_unknown(ArgIndex index) const;
   const std::string& value_unknown(ValueId id) const;
-  // Stores the unknown fields of an item and marks the item. The item must already be in the pool.
+  // Stores the unknown fields of an item, and sets the item's flag `has_unknown`. The item must
+  // already be in the pool.
   void set_arg_unknown(ArgIndex index, std::string bytes);
   void set_value_unknown(ValueId id, std::string bytes);
 
-  // Replaces names in every argument of `kind`. The payload of this kind must be a name. For
-  // kGraph, also replaces the names of graphs in values. O(arguments + values).
+  // In every argument of `kind`, replaces each old name in `names` by its new name. The payload of
+  // `kind` must be an interned string. For kGraph, also replaces the names of graphs in values.
+  // O(arguments + values).
   void rename(ArgKind kind, const IdMap<StringId, StringId>& names);
 
  private:
@@ -83,7 +85,7 @@ class Pool {
 //   stack.push(Arg::integer(2));
 //   stack.push(Arg::integer(4));
 //   stack.close(ArgKind::kList, outer);      // replaces both by one list argument
-//   ArgRange args = stack.take(0);           // everything since mark 0, contiguous in the pool
+//   ArgRange args = stack.take(0);           // all arguments since mark 0, contiguous in the pool
 class ArgStack {
  public:
   explicit ArgStack(Pool& pool) : pool_(&pool) {}

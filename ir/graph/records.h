@@ -15,18 +15,18 @@
 #include "ir/graph/types.h"
 
 // The parts of a module that are records, not tables. A record is a plain struct. Its visit() lists
-// the fields once. The protobuf mapping, the text form, equality and the completeness test against
-// the schema all use visit(). Therefore a field that is added here and in fxgraph.proto is carried
-// everywhere. Field names are those of the schema.
+// the fields once. The protobuf mapping, the text form (.fxg), equality and the completeness test
+// against the schema all use visit(). Therefore a field that is added here and in fxgraph.proto is
+// read, printed and compared everywhere. Fields have the same names as in the schema.
 //
-// visit() calls the visitor as field(name, member). The visitor decides by the type of the member:
+// visit() calls field(name, member) for each field. A member has one of these types:
 //   - bool, int64_t, uint64_t, uint32_t, Integer or an enumeration
 //   - std::string: raw bytes
 //   - StringId or ExprField: an invalid id means absent
 //   - a nested record
 //   - std::optional or std::vector of these types
-//   - ValueId: a tensor in the owner's pool
-//   - MetaRange: entries in the owner's pool
+//   - ValueId: a tensor in the Pool of the Graph or Module that contains the record
+//   - MetaRange: metadata entries in the Pool of the Graph or Module that contains the record
 // The member `unknown` holds unknown fields of a newer schema as serialized bytes.
 
 namespace fxopt {
@@ -44,8 +44,8 @@ struct ExprField {
   bool operator==(const ExprField&) const = default;
 };
 
-// The schema's Int: a number, an expression, or unknown. An unknown integer has neither number nor
-// expression, and is not zero.
+// The schema's Int: a number, an expression, or unknown. For an unknown integer, both `value` and
+// `expr` are absent.
 struct Integer {
   std::optional<int64_t> value;
   ExprId expr;
@@ -56,7 +56,8 @@ struct Integer {
   bool operator==(const Integer&) const = default;
 };
 
-// Metadata entries in the pool of the record's owner: key (kString), value, key, value, ...
+// Metadata entries in the Pool of the Graph or Module that contains the record: key (kString),
+// value, key, value, ...
 struct MetaRange {
   ArgRange range;
 };
@@ -90,7 +91,7 @@ struct Symbol {
   FXOPT_FIELDS(name, kind, type, min, max, hint, graph, node, key_path, source)
 };
 
-// A condition that the tracer relied on.
+// A condition that the tracer assumed to be true.
 struct Assertion {
   static constexpr const char* kMessage = "Assertion";
   ExprField condition;
@@ -197,7 +198,7 @@ struct RankContext {
   FXOPT_FIELDS(rank, world_size)
 };
 
-// The outcome of a tag, with the rule and the pass that decided the outcome.
+// Whether the passes followed a node's Tag, with the rule and the pass that decided this.
 struct TagVerdict {
   static constexpr const char* kMessage = "TagVerdict";
   Verdict verdict = Verdict{};
@@ -207,11 +208,11 @@ struct TagVerdict {
   FXOPT_FIELDS(verdict, rule, pass)
 };
 
-// The source of a tag that was not written by the program that made the graph.
+// The origin of a node's Tag, if an fxopt pass wrote or copied the tag.
 struct TagSource {
   static constexpr const char* kMessage = "TagSource";
-  // The pass that wrote the tag by its policy. If invalid, the source is the writer of the copied
-  // tag.
+  // The pass whose policy chose the tag. Invalid if the tag is a copy of a tag that the graph's
+  // producer wrote.
   StringId pass;
   bool is_copied = false;  // the tag was copied from a node that this node replaces
   std::string unknown;
@@ -219,7 +220,8 @@ struct TagSource {
   FXOPT_FIELDS(pass, is_copied)
 };
 
-// One pass of a pipeline, with the verdict of its proof.
+// One pass of a pipeline, and whether fxopt proved that the pass preserves the module's results.
+// `laws` are the rewrite rules that the proof used.
 struct ProvedStep {
   static constexpr const char* kMessage = "ProvedStep";
   StringId pass;
@@ -231,8 +233,10 @@ struct ProvedStep {
   FXOPT_FIELDS(pass, version, verdict, laws, why)
 };
 
-// The proofs about the module since it was read. The proofs hold only if the recomputed name of the
-// module is equal to `computes`.
+// The passes that changed the module since it was read (`steps`), and whether each pass was proved
+// to preserve the module's results. `computes` is a hash of the computation in the module after the
+// last of these passes. If the same hash of the current module differs from `computes`, the module
+// has changed since, and the proofs are not valid.
 struct Certificate {
   static constexpr const char* kMessage = "Certificate";
   StringId computes;
@@ -291,7 +295,7 @@ struct Bucket {
   FXOPT_FIELDS(id, plan_fqns, direction, position)
 };
 
-// The reason why a pass did not change something.
+// The reason why a pass left a node unchanged.
 struct Remark {
   static constexpr const char* kMessage = "Remark";
   StringId pass;
@@ -301,7 +305,7 @@ struct Remark {
   FXOPT_FIELDS(pass, code, text)
 };
 
-// The random draws that a random node takes from a slot.
+// The random numbers that a random node draws from a generator (RngSlot).
 struct RngUse {
   static constexpr const char* kMessage = "RngUse";
   StringId slot;
@@ -315,7 +319,9 @@ struct RngUse {
   FXOPT_FIELDS(slot, seed, offset, increment, grid, block, order)
 };
 
-// The tag or the mark (ir/step/marks.h) of a node that a pass erased.
+// The record of a node that a pass erased. It keeps either the node's recompute tag (`tag`) or the
+// fact that the node had the save mark `ap_must_save` (ir/step/marks.h). If the node had both, two
+// records exist.
 struct ErasedNode {
   static constexpr const char* kMessage = "ErasedNode";
   StringId graph;
@@ -326,7 +332,7 @@ struct ErasedNode {
   std::optional<TagVerdict> verdict;
   StringId pass;
   std::vector<Origin> origins;
-  bool is_mark = false;  // true if the record is about the mark; `tag` is then none
+  bool is_mark = false;  // true for the save mark; `tag` is then kNone
   std::optional<TagSource> tag_source;
   std::string unknown;
   FXOPT_FIELDS(graph, uid, name, target, tag, verdict, pass, origins, is_mark, tag_source)
@@ -353,7 +359,7 @@ struct InputSpec {
                user_index, optimizer_key, saved_from_output, desc)
 };
 
-// The role of one leaf of the output.
+// The role of one output of a graph. Each leaf of the output node's nested argument is one output.
 struct OutputSpec {
   static constexpr const char* kMessage = "OutputSpec";
   OutputRole role = OutputRole{};
@@ -369,7 +375,7 @@ struct OutputSpec {
   FXOPT_FIELDS(role, of, fqn, guessed, alias_of_input, alias_of_output, subclass_path, desc, no_version_check)
 };
 
-// A tensor subclass and the flat positions of its parts.
+// A tensor subclass, and the positions of its inner tensors among the flattened inputs or outputs.
 struct SubclassLayout {
   static constexpr const char* kMessage = "SubclassLayout";
   StringId type;
@@ -382,7 +388,7 @@ struct SubclassLayout {
   FXOPT_FIELDS(type, side, first, count, attributes, meta)
 };
 
-// An object that fxopt carries but does not interpret.
+// An object that fxopt stores but does not interpret.
 struct OpaqueRecord {
   static constexpr const char* kMessage = "Opaque";
   StringId type;
@@ -403,7 +409,7 @@ struct Attribute {
   FXOPT_FIELDS(path, constant, graph, opaque)
 };
 
-// The source of an invocation's input.
+// The source of one input of an Invocation.
 struct Binding {
   static constexpr const char* kMessage = "Binding";
   uint32_t input = 0;
@@ -413,7 +419,7 @@ struct Binding {
   FXOPT_FIELDS(input, invocation, output)
 };
 
-// One execution of a graph inside a step.
+// One execution of a graph in a training step.
 struct Invocation {
   static constexpr const char* kMessage = "Invocation";
   StringId graph;

@@ -6,7 +6,7 @@ namespace {
 void add_named_graphs(const Graph& graph, ArgRange range, std::vector<StringId>& names) {
   for (const Arg& arg : graph.pool().args(range)) {
     if (arg.is(ArgKind::kGraph)) names.push_back(arg.as_string());
-    if (arg.has_children()) add_named_graphs(graph, arg.range(), names);  // depth is bounded by every reader
+    if (arg.has_children()) add_named_graphs(graph, arg.range(), names);  // every reader limits the depth
   }
 }
 
@@ -19,7 +19,7 @@ class Subgraphs {
       is_subgraph_[id.index()] = graph.owner.is_valid() || graph.kind == GraphKind::kSubgraph;
       is_open = is_open || (id != module.main().id() && !is_subgraph_[id.index()]);
     }
-    if (!is_open) return;  // each is marked or owned
+    if (!is_open) return;  // each graph is marked or owned
     for (const GraphId id : module.graphs()) {
       for (const StringId name : named_graphs(module.graph(id))) mark(name);
     }
@@ -37,7 +37,8 @@ class Subgraphs {
   std::vector<bool> is_subgraph_;
 };
 
-// Defines the symbol by the first placeholder that has it as its value; nowhere if none does.
+// Defines the symbol by the first placeholder whose value is the symbol. If no placeholder has this
+// value, the symbol has no definition.
 void define_again(const Graph& graph, Symbol& symbol) {
   symbol.graph = symbol.node = StringId();
   symbol.key_path.clear();

@@ -7,18 +7,19 @@
 
 namespace fxopt {
 
-// Returns the graphs that run on their own, in their order. These are the main graph and every
-// other graph that meets all of these conditions:
-//   - It has no owner.
-//   - It is not marked as a subgraph.
+// Returns the graphs that run on their own, in the module's order. These are the main graph and
+// every other graph that meets all of these conditions:
+//   - Its `owner` is not set.
+//   - Its `kind` is not kSubgraph.
 //   - No attribute and no argument of any graph refers to it.
 // All other graphs belong to the graphs that refer to them. They are neither rewritten nor measured
-// on their own. O(graphs) if each graph except the main graph is marked or owned. Otherwise
-// O(graphs + attributes + arguments).
+// on their own. O(graphs) if every graph except the main graph has an owner or the kind kSubgraph.
+// Otherwise O(graphs + attributes + arguments).
 std::vector<GraphId> top_level_graphs(const Module& module);
 
-// Returns the names of the graphs to which attributes and arguments of `graph` refer. A name may
-// occur several times. A graph of that name may be missing. O(attributes + arguments).
+// Returns the names of the graphs to which attributes and arguments of `graph` refer. The result
+// may contain a name several times, and names of graphs that the module does not contain.
+// O(attributes + arguments).
 std::vector<StringId> named_graphs(const Graph& graph);
 
 // Returns a copy of the module with only the graph `id` and the graphs to which this graph refers,

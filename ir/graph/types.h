@@ -8,8 +8,8 @@
 
 namespace fxopt {
 
-// The enumerations of the exchange format. The numbers are those of schemas/fxgraph.proto, which a
-// test checks. The names are those of the text form.
+// The enumerations of the graph files. A test checks that the numbers equal the numbers in
+// schemas/fxgraph.proto. Files in the text form (.fxg) contain the names.
 
 template <class E>
 struct EnumName {
@@ -156,7 +156,8 @@ struct EnumNames<Phase> {
   static constexpr auto kAll = number_names<Phase>({"unspecified", "forward", "loss", "backward", "optimizer"});
 };
 
-// The form in which the tracer recorded the phase.
+// The kind of annotation that gives a node its phase. kInferred means that fxopt inferred the
+// phase.
 enum class PhaseMarker : uint8_t {
   kUnspecified = 0,
   kAutogradBackward = 1,
@@ -179,7 +180,7 @@ struct EnumNames<PhaseMarker> {
        "custom_phase_backward", "custom_phase_forward", "remat_pass_tag", "ap_forward", "ap_backward", "inferred"});
 };
 
-// A save/recompute decision on a node.
+// A decision on a node's value: save it for backward, recompute it in backward, or offload it.
 enum class Tag : uint8_t {
   kNone = 0,
   kMustSave = 1,
@@ -195,7 +196,7 @@ struct EnumNames<Tag> {
       {"NONE", "MUST_SAVE", "PREFER_SAVE", "MUST_RECOMPUTE", "PREFER_RECOMPUTE", "MUST_OFFLOAD", "PREFER_OFFLOAD"});
 };
 
-// The outcome of a tag.
+// Whether the passes followed a node's Tag.
 enum class Verdict : uint8_t {
   kNone = 0,
   kHonoured = 1,
@@ -222,8 +223,8 @@ struct EnumNames<ProofVerdict> {
   static constexpr auto kAll = number_names<ProofVerdict>({"none", "proved", "unproved"});
 };
 
-// The rule that decided the outcome of a tag. ir/step/tag_rules.h describes the rules, in the order
-// in which they are tried.
+// The rule that decided a Verdict. ir/step/tag_rules.h describes the rules, in the order in which
+// they are tried.
 enum class TagRule : uint8_t {
   kNone = 0,
   kBackwardTag = 1,

@@ -36,13 +36,13 @@ struct Tensor {
   // The storage that the file records, or invalid if no storage is recorded. Analyses derive their
   // own storages, see ir/alias/storages.h.
   StorageId storage;
-  StringId mesh;            // the mesh of `placements`
+  StringId mesh;            // the name of the device mesh of `placements`
   StringId subclass;        // the Python type if the tensor is not a plain tensor
   uint32_t placements = 0;  // an index for Module::placements(); 0 for no placements
 };
 
 enum class ValueKind : uint8_t {
-  kAbsent,  // nothing was recorded; differs from kNone
+  kAbsent,  // the trace recorded no value; kNone is a recorded None
   kNone,
   kTensor,
   kTuple,     // children
@@ -52,21 +52,21 @@ enum class ValueKind : uint8_t {
   kScalar,    // a plain bool, int, float or string
   kOpaque,    // a DeviceMesh, a Generator, ...
   kGraph,
-  kUnknown,  // an alternative of a newer schema
+  kUnknown,  // a kind that only a newer schema has
 };
 
 // A node's result. The ValueIds of the children are contiguous in the graph's value pool.
 struct Value {
   ValueKind kind = ValueKind::kAbsent;
-  SymbolType symbol_type = SymbolType::kInt;  // kSymbolic
+  SymbolType symbol_type = SymbolType::kInt;  // the type of a kSymbolic
   bool has_unknown = false;                   // has unknown fields, see Pool::value_unknown()
   uint32_t first = 0;                         // children: first ValueId; kTensor: index in the graph's tensors;
                                               // kScalar: ArgIndex; kSymbolic: ExprId
-  uint32_t count = 0;                         // children
-  StringId name;                              // kOpaque: type; kGraph: name
-  StringId mesh;                              // kOpaque
-  StringId group;                             // kOpaque
-  StringId text;                              // kOpaque: text for people
+  uint32_t count = 0;                         // the number of children
+  StringId name;                              // kOpaque: Python type; kGraph: graph name
+  StringId mesh;                              // kOpaque: name of the device mesh, if any
+  StringId group;                             // kOpaque: the process group, if any
+  StringId text;                              // kOpaque: a description for people
   uint32_t keys = 0;                          // kDict: first of `count` names in the graph's key pool
 };
 

@@ -17,8 +17,8 @@ namespace fxopt {
 namespace {
 
 constexpr std::string_view kControlDeps = "higher_order.control_deps";
-// Metadata that PyTorch keeps on the node in the body and removes from the wrapper, and the same
-// inside `custom`.
+// Metadata keys that PyTorch keeps on the node in the body and removes from the wrapper. The last
+// constant is a key inside `custom`.
 constexpr std::array<std::string_view, 2> kOfTheBody = {"eager_input_vals", "should_fallback"};
 constexpr std::string_view kCustom = "custom";
 constexpr std::string_view kCustomOfTheBody = "fallback_to_eager";
@@ -31,7 +31,7 @@ std::string body_name(const Graph& graph, std::string_view path) {
   return std::string(graph.module().text(graph.name())) + "." + std::string(path);
 }
 
-// A call and its inputs, each once in order of first appearance.
+// A call and its distinct inputs, in order of first appearance.
 struct Call {
   const Graph* graph;
   NodeId node;
@@ -39,9 +39,9 @@ struct Call {
 };
 
 // Fills `body` with the nodes that PyTorch puts around `call`: a placeholder for each input, the
-// call, the output. The placeholders take the metadata of `outer`, nodes of `from`. Uids come from
-// `fresh_uid`. `mapped` must be empty and is empty again afterwards, so that one table serves all
-// calls of a graph.
+// call and the output. The placeholders get the metadata of `outer`, which are nodes of `from`.
+// `fresh_uid` supplies the uids. `mapped` must be empty, and is empty again afterwards, so all
+// calls of a graph can use the same table.
 void build_body(Graph& body, const Call& call, const Graph& from, std::span<const NodeId> outer,
                 const std::function<uint64_t()>& fresh_uid, IdMap<NodeId, NodeId>& mapped) {
   Module& module = body.module();
@@ -71,8 +71,8 @@ void build_body(Graph& body, const Call& call, const Graph& from, std::span<cons
   body[output].value = body[inner].value;
 }
 
-// Returns `custom` without the entries that belong to the node in the body. Sets `dropped` if it
-// removed any.
+// Returns `custom` without the entries that belong to the node in the body. Sets `dropped` if an
+// entry was removed.
 Arg strip_custom(Graph& graph, const Arg& custom, bool& dropped) {
   const std::span<const Arg> entries = graph.pool().children(custom);
   std::vector<Arg> kept;
@@ -197,7 +197,8 @@ class Lowering {
     }
   }
 
-  // Returns the pieces of a call if its body has the right outline. is_exact() compares the rest.
+  // Returns the parts of a call if the call and its body have the form that raising creates.
+  // is_exact() compares the contents.
   std::optional<Candidate> find(const Graph& graph, NodeId call) {
     Candidate found;
     found.call = call;
@@ -224,8 +225,9 @@ class Lowering {
     return found;
   }
 
-  // Returns the body behind a get_attr if raising would make the same get_attr: bare, right before
-  // the call, and the only reference to its body.
+  // Returns the body that a get_attr names, if raising would create the same get_attr. This
+  // get_attr has no further fields, is right before the call, and is the only reference to the
+  // body.
   GraphId body_of(const Graph& graph, const Candidate& found) {
     const Node& node = graph[found.get_attr];
     const std::string path = body_path(graph, found.call);
@@ -247,7 +249,7 @@ class Lowering {
     return body == module_.main().id() ? GraphId() : body;
   }
 
-  // The node's line without its uid.
+  // Returns the text of the node without its uid.
   std::string print_node_alone(const Graph& graph, NodeId node) {
     Graph scratch(module_, graph.name());
     const NodeId copy = scratch.add_node(graph[node].kind, graph[node].name, graph[node].target, 0);
@@ -271,7 +273,7 @@ class Lowering {
     return face(body, candidate.inner) == face(graph, candidate.call);
   }
 
-  // The fields that wrapper and wrapped node share, as text.
+  // Returns the text of the fields that must be equal in the wrapper and the wrapped node.
   std::string face(const Graph& graph, NodeId node) {
     Graph scratch(module_, graph.name());
     const NodeId copy = scratch.add_node(NodeKind::kCallFunction, module_.intern("x"), module_.target("x"), 0);
@@ -307,7 +309,7 @@ class Lowering {
 
 // -- raising
 
-// Returns a path that no attribute of the graph has, and whose body name is free.
+// Returns an attribute path that is free in the graph, and for which the name of the body is free.
 std::string fresh_path(const Graph& graph, NodeId node, const HashSet<StringId>& taken) {
   const Module& module = graph.module();
   const auto is_taken = [&](const std::string& path) {
@@ -320,7 +322,8 @@ std::string fresh_path(const Graph& graph, NodeId node, const HashSet<StringId>&
   return path;
 }
 
-// `taken`: paths of the graph's attributes. `mapped`: see build_body().
+// Wraps `node` in a control_deps call. `taken` has the paths of the graph's attributes. For
+// `mapped`, see build_body().
 void wrap(Graph& graph, NodeId node, HashSet<StringId>& taken, IdMap<NodeId, NodeId>& mapped) {
   Module& module = graph.module();
   const std::string path = fresh_path(graph, node, taken);
@@ -364,7 +367,7 @@ std::string fx_name(std::string_view target, bool is_operator) {
     if (is_word(target[i])) {
       name += static_cast<char>(std::tolower(c));
     } else if (i == 0 || name.empty() || name.back() != '_' || target[i - 1] == '_') {
-      name += '_';  // one for a run of non-word characters
+      name += '_';  // one '_' for a run of non-word characters
     }
   }
   if (name.empty()) return "_unnamed";

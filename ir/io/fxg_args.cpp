@@ -1,4 +1,4 @@
-// Arguments in the parser: the content of a call's parentheses, and metadata.
+// Parses arguments: the content of a call's parentheses, and metadata.
 
 #include <bit>
 #include <utility>
@@ -63,7 +63,7 @@ std::optional<Arg> TextParser::word_arg(uint32_t depth) {
   return Arg::none();
 }
 
-// Arguments of the form word(...).
+// Parses an argument of the form word(...).
 std::optional<Arg> TextParser::call_arg(uint32_t depth) {
   struct Form {
     std::string_view word;
@@ -143,7 +143,7 @@ std::optional<uint64_t> TextParser::float_bits() {
   return std::bit_cast<uint64_t>(*value);
 }
 
-// Reads up to `close`, which the caller reads.
+// Reads the items before `close`. The caller reads `close` itself.
 std::optional<Arg> TextParser::sequence(ArgKind kind, char close, uint32_t depth, bool* has_comma) {
   const size_t mark = stack_->mark();
   if (!items(

@@ -34,11 +34,11 @@ struct Token {
 
 // Returns true if `text` can be the name of a node, a graph or a keyword argument without quotes.
 bool is_identifier(std::string_view text);
-// Returns true if `text` can follow the @ of a tensor without quotes.
+// Returns true if `text` can be written without quotes as the device after the @ of a tensor.
 bool is_bare_device(std::string_view text);
 
-// Returns true if `text` can be a call's target without quotes. The text must be an identifier that
-// is not a word of the grammar in that place.
+// Returns true if `text` can be a call's target without quotes. The text must be an identifier, and
+// must not be a reserved word of the grammar, such as `placeholder`.
 bool is_plain_target(std::string_view text);
 
 // Splits a text into tokens, one at a time. The lexer never fails. Text that is not a token becomes
@@ -84,9 +84,9 @@ class Lexer {
   std::string_view problem_;
 };
 
-// Returns the line and column of `offset`, and the text of the line with a caret under the place.
-// Only a window of a long line is returned. Line and column count from 1, and the column counts
-// bytes. O(offset).
+// Returns the line and column of `offset`, and the text of the line with a caret under the place. A
+// long line is shortened to a window around the place. Lines and columns are numbered from 1, and a
+// column is a byte. O(offset).
 Where locate(std::string_view source, size_t offset, const std::string& file);
 
 }  // namespace fxopt

@@ -1,4 +1,4 @@
-// Nodes in the parser, and references to nodes that may be defined later.
+// Parses nodes, and references to nodes that may be defined later.
 
 #include <algorithm>
 #include <utility>
@@ -181,7 +181,7 @@ bool TextParser::node_fields(NodeId id) {
     if (!record(item) || !apply(item, id, at)) return false;
   }
   const uint64_t uid = (*graph_)[id].uid;
-  if (uid == UINT64_MAX) return fail(ErrorCode::kLimit, at, "a node cannot have the largest uid");
+  if (uid == UINT64_MAX) return fail(ErrorCode::kLimit, at, "this uid is too large: the largest uid is 2^64 - 2");
   expected_uid_ = uid + 1;
   next_uid_ = std::max(next_uid_, expected_uid_);
   node_name_.clear();

@@ -1,4 +1,4 @@
-// The upper half of the parser: files, records, graphs, and their words, strings and numbers.
+// Parses files, records and graphs, and their words, strings and numbers.
 
 #include "ir/io/fxg_parse.h"
 
@@ -55,7 +55,7 @@ struct CounterFields {
 std::string suggest(std::string_view word, const std::vector<std::string_view>& candidates) {
   if (word.size() > kMaxSuggestedLength) return std::string();
   std::vector<std::string_view> likely;
-  // closest_name accepts no larger difference in length.
+  // closest_name() rejects candidates whose length differs by more than this.
   const size_t slack = word.size() / 3 + 1;
   for (const std::string_view candidate : candidates) {
     if (candidate.size() <= word.size() + slack && word.size() <= candidate.size() + slack) likely.push_back(candidate);
@@ -177,7 +177,7 @@ bool TextParser::storage() {
   const size_t at = offset();
   StorageRecord item;
   if (!record(item)) return false;
-  if (item.id == UINT64_MAX) return fail(ErrorCode::kLimit, at, "a storage cannot have the largest id");
+  if (item.id == UINT64_MAX) return fail(ErrorCode::kLimit, at, "this id is too large: the largest id is 2^64 - 2");
   if (module_->find_storage(item.id).is_valid()) {
     return fail(ErrorCode::kDuplicateName, at, "storage " + std::to_string(item.id) + " is given twice",
                 "give each storage its own id, and put its record before the tensors that refer to it");
@@ -220,8 +220,8 @@ bool TextParser::finish_module() {
   for (const auto& [key, next] : module_->name_counters) {
     if (!module_->has_graph(key.first)) {
       return fail(ErrorCode::kBadReference, counters_at_,
-                  "a counter of names belongs to graph " + std::to_string(key.first.index()) + " of " +
-                      std::to_string(module_->num_graphs()));
+                  "a name counter refers to graph " + std::to_string(key.first.index()) +
+                      ", but the number of graphs is " + std::to_string(module_->num_graphs()));
     }
   }
   module_->next_uid = given_next_uid_.value_or(next_uid_);
@@ -241,8 +241,8 @@ bool TextParser::graph() {
   graph_ = &module_->add_graph(id);
   use_pool(graph_->pool());
   if (!expect('{')) return false;
-  // Empty braces hold fields if another brace follows. A word before = is a field; anything else is
-  // an item.
+  // Empty braces contain fields only if another brace follows. A word before "=" is a field.
+  // Anything else is an item of the graph.
   const bool has_fields = lexer_.is('}') ? lexer_.next_byte() == '{'
                                          : lexer_.token().kind == TokenKind::kIdentifier && lexer_.next_byte() == '=';
   if (has_fields && (!fields(*graph_, '}') || !expect('{'))) return false;
@@ -271,8 +271,7 @@ bool TextParser::graph_item() {
 }
 
 bool TextParser::finish_graph() {
-  // Every node that scan_node_names() found must have been read. Only in a malformed text may one
-  // be missing.
+  // In a malformed text, scan_node_names() may have found a node that the parser did not read.
   std::optional<size_t> astray;
   for (const auto& [text, node] : later_nodes_) {
     if (!node.first_use || graph_->find(module_->strings.find(text)) == node.id) continue;

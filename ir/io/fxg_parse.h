@@ -40,7 +40,7 @@ class TextParser {
   struct NodeArgs {
     ArgRange args, kwargs;
   };
-  // A node that was named before its definition.
+  // A node to which the text refers before the node's definition.
   struct LaterNode {
     NodeId id;
     std::optional<size_t> first_use;  // offset in the text
@@ -103,8 +103,8 @@ class TextParser {
   std::optional<Arg> value_arg(uint32_t depth);
   std::optional<uint64_t> float_bits();
   bool meta(ArgRange& entries);
-  // Reads an entry of keyword arguments or metadata. Pushes the key and the argument that follows
-  // the separator.
+  // Reads an entry of keyword arguments or metadata after its key and the separator (= or :).
+  // Pushes the key and the argument onto `stack_`.
   bool entry(StringId key);
 
   // fxg_values.cpp: values and expressions
@@ -141,7 +141,7 @@ class TextParser {
     return true;
   }
   // Reads items that are separated by commas, up to `close`, which the caller reads. `item` reads
-  // one item. A comma may follow the last item. Sets `has_comma` if there is a comma.
+  // one item. A comma may follow the last item. Sets `has_comma` to true if it reads any comma.
   template <class Item>
   bool items(char close, const Item& item, bool* has_comma = nullptr) {
     while (!lexer_.is(close)) {
@@ -363,7 +363,8 @@ bool TextParser::fields(Record& item, char close) {
       if (repeated) return;
       ok = field(member);
       if constexpr (std::is_same_v<Record, Symbol> && std::is_same_v<T, StringId>) {
-        // The field is optional. Therefore "" means that the field is present and empty.
+        // Protobuf records whether the field `node` is present. The text node="" therefore means
+        // that the field is present and contains the empty string, which has the StringId 0.
         if (candidate == "node" && !member.is_valid()) member = StringId(0);
       }
     });

@@ -1,4 +1,4 @@
-// The upper half of the printer: the module, its graphs and nodes.
+// Prints the module, its graphs and its nodes.
 
 #include "ir/io/fxg_print.h"
 

@@ -52,7 +52,7 @@ bool is_default(const T& value) {
   }
 }
 
-// Writes the commas between the items of one bracket.
+// Writes the commas between the items of one bracketed list.
 class Commas {
  public:
   explicit Commas(std::string& out) : out_(&out) {}
@@ -158,7 +158,7 @@ class TextPrinter {
   void text_arg(const Arg& arg);
   void collection(const Arg& arg);
   void dict(ArgRange range);
-  // Appends `word`, and in brackets the text that `content` appends.
+  // Appends `word`, followed by the text of `content` in brackets.
   template <class Content>
   void word_with(std::string_view word, const Content& content) {
     (out_ += word) += '(';
@@ -175,7 +175,8 @@ class TextPrinter {
   void word_with_expr(std::string_view word, ExprId id) {
     word_with(word, [&] { expr(id); });
   }
-  // Calls item(0), item(1), ... `count` times, with commas between their texts and in brackets.
+  // Appends the texts of item(0), ..., item(count - 1) between `open` and `close`, separated by
+  // commas.
   template <class Item>
   void listed(uint32_t count, std::string_view open, std::string_view close, const Item& item) {
     out_ += open;
@@ -272,10 +273,11 @@ void TextPrinter::record(const Record& item) {
   Commas commas(out_);
   Record::visit(item, [&]<class T>(std::string_view field_name, const T& value) {
     if constexpr (std::is_same_v<Record, StorageRecord> && std::is_same_v<T, uint64_t>) {
-      return member(commas, field_name, value);  // always print the id that readers look for
+      return member(commas, field_name, value);  // always print the id, because readers need it
     }
     if constexpr (std::is_same_v<Record, Symbol> && std::is_same_v<T, StringId>) {
-      // The field is optional. Therefore "" means that the field is present and empty.
+      // Protobuf records whether the field `node` is present. A present field is printed even if it
+      // contains the empty string.
       if (field_name == "node" && value.is_valid()) return member(commas, field_name, value);
     }
     member_unless_default(commas, field_name, value);

@@ -1,4 +1,4 @@
-// The lower half of the printer: arguments and values.
+// Prints arguments and values.
 
 #include <bit>
 #include <cmath>
@@ -10,8 +10,8 @@
 #include "ir/io/strides.h"
 
 namespace fxopt {
-// An expression that looks like a plain integer is printed in parentheses, because `4` alone is the
-// number.
+// An expression that looks like a plain integer is printed in parentheses, because `4` without
+// parentheses is read as a number.
 void TextPrinter::dim(const Dim& dim) {
   if (dim.is_static()) return number(dim.value);
   const std::string text = module_.exprs.to_string(dim.expr);
@@ -50,7 +50,8 @@ void TextPrinter::meta(ArgRange entries) {
   });
 }
 
-// Unknown fields of an entry of keyword arguments or metadata are stored with its key.
+// Prints the unknown fields of an entry of keyword arguments or metadata. They are stored with the
+// entry's key.
 void TextPrinter::entry_unknown(ArgIndex key) {
   if (!pool_->arg(key).has_unknown()) return;
   out_ += '~';
@@ -103,7 +104,7 @@ void TextPrinter::arg_without_suffix(const Arg& arg) {
   }
 }
 
-// The kinds whose value is a string.
+// Prints an argument whose payload is a string.
 void TextPrinter::text_arg(const Arg& arg) {
   const StringId id = arg.as_string();
   switch (arg.kind()) {

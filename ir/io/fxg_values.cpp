@@ -1,4 +1,4 @@
-// Values in the parser: types after the colon of a node, and the expressions inside them.
+// Parses values: the types after the colon of a node, and the expressions in these types.
 
 #include <algorithm>
 #include <iterator>
@@ -57,8 +57,8 @@ std::optional<ValueId> TextParser::tensor_field() {
   return std::nullopt;
 }
 
-// The absent value has no fields of its own. If unknown fields follow it, it is an alternative of a
-// newer schema.
+// An absent value has no fields. If unknown fields follow, the value is an alternative of a newer
+// schema.
 std::optional<TextParser::ParsedValue> TextParser::parsed_value(uint32_t depth) {
   ParsedValue result;
   const std::optional<Value> item = plain_value(depth, result.unknown);
@@ -194,7 +194,7 @@ bool TextParser::symbolic_value(std::optional<SymbolType> type, Value& result) {
   return true;
 }
 
-// Reads from after the opening parenthesis through the closing one.
+// The opening parenthesis has been read. Reads the rest, including the closing parenthesis.
 std::optional<Value> TextParser::opaque_value() {
   const std::optional<StringId> type = interned();
   if (!type) return std::nullopt;
@@ -277,7 +277,7 @@ bool TextParser::tensor_storage(Tensor& item) {
   const size_t at = offset();
   const std::optional<uint64_t> id = integer<uint64_t>();
   if (!id) return false;
-  if (*id == UINT64_MAX) return fail(ErrorCode::kLimit, at, "a storage cannot have the largest id");
+  if (*id == UINT64_MAX) return fail(ErrorCode::kLimit, at, "this id is too large: the largest id is 2^64 - 2");
   item.storage = module_->find_storage(*id);
   if (!item.storage.is_valid()) {
     StorageRecord added;

@@ -11,8 +11,8 @@
 
 namespace fxopt {
 
-// The file formats of a module. All formats hold the same content. A file in one format converts to
-// any other format without loss.
+// The file formats of a module. All formats store the same content, so a file converts to any other
+// format without loss.
 enum class Format : uint8_t {
   kPb,    // binary protobuf: schemas/fxgraph.proto, message File
   kText,  // .fxg: ir/io/README.md
@@ -37,8 +37,9 @@ struct ReadLimits {
 
 // Reads a module from bytes of one format. `file` names the input in errors. Faults that make the
 // content unusable are errors. Examples are bad syntax, references to undefined names, and
-// duplicate names. Other faults load unchanged, and the verifier reports them. Examples are uses
-// before definitions, unknown groups, and values that do not fit. Errors: the 3xx family.
+// duplicate names. Content with other faults is loaded unchanged, and the verifier reports the
+// faults. Examples are uses before definitions, and unknown process groups. Errors: codes 3xx in
+// core/errors.md.
 Result<std::unique_ptr<Module>> parse_pb(std::string_view bytes, const std::string& file,
                                          const ReadLimits& limits = {});
 // Reads into an existing module. The new graphs follow the existing graphs. The new uids and
@@ -68,8 +69,8 @@ std::string print_node(const Graph& graph, NodeId node);
 // Prints only the target and arguments of a node, such as "aten.mm.default(%x, %w)" or "return
 // (%c,)".
 std::string print_call(const Graph& graph, NodeId node);
-// Prints the records of a module to which graphs refer by name. These are symbols, process groups,
-// device meshes, streams, rank and invocations.
+// Prints the module's symbols, process groups, device meshes, streams, rank and invocations,
+// without the graphs.
 std::string print_records_text(const Module& module);
 Result<std::string> print_json(const Module& module);
 Result<std::string> print_module(const Module& module, Format format);
@@ -77,8 +78,8 @@ Result<std::string> print_module(const Module& module, Format format);
 // Reads the file `path`, or standard input if `path` is "-". The file may be compressed. The
 // content decides the format. Errors: those of read_file() and of the readers.
 Result<std::unique_ptr<Module>> load_module(const std::string& path, const ReadLimits& limits = {});
-// Writes a file. `format` decides the format. If `format` is missing, the path's extension decides
-// the format. The path "-" gets text. The file is written atomically, see write_file().
+// Writes a file in `format`. If `format` is missing, the path's extension decides, and the path "-"
+// gets text. The file is written atomically, see write_file().
 Status save_module(const Module& module, const std::string& path, std::optional<Format> format = std::nullopt);
 
 }  // namespace fxopt

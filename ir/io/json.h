@@ -16,19 +16,20 @@ namespace fxopt {
 //
 // The form is protobuf's JSON mapping with the schema's own field names. The form differs from
 // protobuf's mapping in these points:
-//   - A field marked (interned) or (expression) holds the string. A field marked (node_index) holds
-//     the name of the node.
-//   - A 64-bit integer is a number below 2^53 and a string otherwise. Both forms are accepted
-//     everywhere.
+//   - A field with the schema option (interned) or (expression) contains the string instead of an
+//     index. A field with the option (node_index) contains the name of the node.
+//   - A 64-bit integer below 2^53 is written as a number. A larger integer is written as a string.
+//     Readers accept both forms everywhere.
 //   - An enumeration is the full name of the enumerator. A number without an enumerator in this
 //     build remains a number.
-//   - float_bits and other fixed64 fields are hexadecimal strings such as "0x3ff0000000000000". An
-//     Arg may have "float": 1.0, "nan", "inf" or "-inf" instead.
-//   - Bytes are base64. "@unknown" holds a message's fields of a newer schema, serialized, in
+//   - float_bits and other fixed64 fields are hexadecimal strings such as "0x3ff0000000000000". In
+//     an Arg, readers also accept the key "float" instead of "float_bits". The value of "float" is
+//     a number such as 1.0, or one of the strings "nan", "inf" and "-inf".
+//   - Bytes are base64. The key "@unknown" contains the serialized fields of a newer schema in
 //     base64.
 //
 // Fields with their default value are omitted. null means that the field is absent. Unknown keys,
-// repeated keys and a second alternative of an argument are errors.
+// repeated keys and two alternatives of one oneof are errors.
 
 // The form in which a number field is written.
 enum class JsonKind : uint8_t {
@@ -46,8 +47,8 @@ JsonKind json_kind(const google::protobuf::FieldDescriptor& field);
 // replacement character. O(length).
 std::string json_string(std::string_view text);
 
-// Returns the reason in a message of the JSON library, such as "parse error at line 1, column 5:
-// syntax error". The result is a part of `what`.
+// Returns the part of `what` that gives the reason. `what` is a message of the JSON library, such
+// as "parse error at line 1, column 5: syntax error".
 std::string_view json_reason(std::string_view what);
 
 inline constexpr const char* kJsonUnknown = "@unknown";

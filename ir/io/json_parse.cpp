@@ -1,5 +1,5 @@
-// Reads JSON into the schema's messages, serializes them, and reads the result like the binary
-// form. So all validity checks are in one place.
+// Reads JSON into the schema's messages, serializes the messages, and reads the result like the
+// binary form. Therefore only the reader of the binary form checks validity.
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -34,7 +34,7 @@ using Json = nlohmann::json;
 
 constexpr const char* kWhatJsonIs =
     "a graph has the keys \"version\" and \"module\". Pass a report of `fxopt mem` with --baseline";
-// A dict among arguments takes four levels: argument, dict, items, item.
+// A dict argument takes four levels of JSON: argument, dict, items and item.
 constexpr uint32_t kLevelsPerNesting = 4;
 constexpr uint32_t kLevelsAround = 16;
 
@@ -46,9 +46,9 @@ Error error_at(std::string_view text, size_t byte, ErrorCode code, std::string m
   return error;
 }
 
-// Finds faults that the library would silently accept, before it runs. One is nesting: the library
-// builds nested values without recursion, but this reader recurses over them. The others are
-// objects with repeated keys, or with so many keys that linear lookup is slow.
+// Finds faults that the JSON library would silently accept. The scan runs before the library. It
+// limits the nesting, because this reader is recursive. It refuses repeated keys in an object. It
+// limits the keys of an object, because lookup is linear.
 class JsonScan {
  public:
   JsonScan(std::string_view text, uint32_t max_depth) : text_(text), max_depth_(max_depth) {}
@@ -315,7 +315,7 @@ bool JsonReader::fill_items(Message& message, const FieldDescriptor& field, cons
   return true;
 }
 
-// Sets a singular field, or appends to a repeated one.
+// Sets a singular field, or appends to a repeated field.
 bool JsonReader::set(Message& message, const FieldDescriptor& field, const Json& json) {
   const Reflection& reflection = *message.GetReflection();
   switch (field.cpp_type()) {
@@ -436,7 +436,7 @@ Result<std::unique_ptr<Module>> parse_json(std::string_view bytes, const std::st
     return std::move(binary.error());
   }
   Result<std::unique_ptr<Module>> module = parse_pb(*binary, file, limits);
-  // A place in the binary form, which users never see.
+  // The byte is an offset in the binary form, which users never see.
   if (!module.ok()) module.error().where.has_byte = false;
   return module;
 }

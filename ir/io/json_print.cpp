@@ -1,5 +1,5 @@
-// Prints the binary form as JSON. The walk over the schema's messages names no field, so no content
-// of the binary form can be missing. One node a line.
+// Prints the binary form as JSON, with one node on each line. The printer visits all fields by
+// reflection, so no content of the binary form can be missing.
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -25,7 +25,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Larger integers are inexact in a reader with binary64 only.
+// A JSON reader that uses binary64 for all numbers would round larger integers.
 constexpr int64_t kExact = int64_t{1} << 53;
 constexpr int kMaxMessages = 1024;  // a printed module already has bounded depth
 

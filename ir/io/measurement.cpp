@@ -26,7 +26,7 @@ Error bad(const std::string& file, std::string message, std::string hint) {
 // JSON numbers are always finite.
 std::string seconds_text(double seconds) { return std::isfinite(seconds) ? format_double(seconds) : "\"NaN\""; }
 
-// Wrong JSON is reported in protobuf's own words.
+// The error for invalid JSON contains protobuf's own message.
 Status read(std::string_view bytes, const std::string& file, schema::Measurement& message) {
   const size_t first = bytes.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && bytes[first] == '{') {

@@ -45,7 +45,7 @@ class Merger {
   }
 
  private:
-  // The singular fields of `into`, and its number of records of each kind.
+  // The singular fields of `into`, and the number of records of each kind.
   struct Heads {
     StringId name;
     std::optional<Producer> producer;
@@ -105,7 +105,7 @@ class Merger {
     }
   }
 
-  // Compares bytes: inline data, or hash and key of data in another file.
+  // Compares inline data byte by byte, and data in another file by hash and key.
   bool is_same_constant(const Constant& a, const Constant& b) const {
     if (!is_same_tensor(a, b)) return false;
     if (a.inline_data.has_value() || b.inline_data.has_value()) return a.inline_data == b.inline_data;
@@ -160,8 +160,8 @@ class Merger {
     into_.certificate.reset();  // it covers only one of the two modules
   }
 
-  // A node's origins and an erased node may refer to a graph of the other file, by that file's
-  // uids. Those are not shifted.
+  // Whether `graph` was a graph of `into` before the merge. An origin or an erased node of `from`
+  // may refer to such a graph. The uid in the origin or erased node is then not shifted.
   bool is_of_other_file(StringId graph, size_t first_graph) const {
     const GraphId found = into_.find_graph(graph);
     return found.is_valid() && found.index() < first_graph;
@@ -209,13 +209,13 @@ class Merger {
       status = fold_named("schema of", into_.op_schemas, heads.op_schemas, &OpSchemaRecord::target, same);
     if (status.ok()) status = fold_named("random slot", into_.rng_slots, heads.rng_slots, &RngSlot::name, same);
     if (status.ok()) status = fold_named("stream", into_.streams, heads.streams, &Stream::name, same);
-    // Constants of one name are already equal, see rename_constants().
+    // Constants with the same name are already equal, see rename_constants().
     const auto any = [](const Constant&, const Constant&) { return true; };
     if (status.ok()) status = fold_named("constant", into_.constants, heads.constants, &Constant::name, any);
     return status;
   }
 
-  // Removes the records from index `first` on whose text equals that of an earlier record.
+  // Removes each record from index `first` on that has the same text as an earlier record.
   template <class Record>
   void fold(std::vector<Record>& all, size_t first) const {
     std::unordered_set<std::string> texts;
@@ -224,7 +224,8 @@ class Merger {
     std::erase_if(all, [&](const Record& each) { return place++ >= first && texts.contains(text_of(into_, each)); });
   }
 
-  // Like fold(), by name. Records of one name must agree.
+  // Removes each record from index `first` on that has the same name as an earlier record. Fails if
+  // `same` returns false for the two records.
   template <class Record, class Same>
   Status fold_named(const char* what, std::vector<Record>& all, size_t first, StringId Record::*name,
                     const Same& same) {

@@ -94,7 +94,7 @@ class Header {
   std::string_view text_;
 };
 
-// Returns the bytes of an array; nothing for 2^63 or more.
+// Returns the number of bytes of an array. Returns nothing for 2^63 bytes or more.
 std::optional<uint64_t> bytes_of(const std::vector<int64_t>& sizes, int64_t element) {
   uint64_t bytes = static_cast<uint64_t>(element);
   for (const int64_t size : sizes) {

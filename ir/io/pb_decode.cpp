@@ -1,4 +1,4 @@
-// Strings, expressions, records and arguments. Values are in pb_decode_value.cpp.
+// Decodes strings, expressions, records and arguments. pb_decode_value.cpp decodes values.
 #include "ir/io/pb_decode.h"
 
 #include "fxgraph.pb.h"
@@ -72,7 +72,7 @@ std::optional<StringId> PbDecoder::string(uint32_t index) {
   if (index < strings_.size()) return strings_[index];
   if (index == 0) return module_->intern("");
   fail(ErrorCode::kBadReference,
-       "string index " + std::to_string(index) + " in a table of " + std::to_string(strings_.size()));
+       "string index " + std::to_string(index) + ", but the number of strings is " + std::to_string(strings_.size()));
   return std::nullopt;
 }
 
@@ -403,7 +403,7 @@ std::optional<Arg> PbDecoder::named(ArgKind kind, uint32_t index) {
 std::optional<NodeId> PbDecoder::node_id(uint32_t position) {
   if (position < num_nodes_) return NodeId(position);
   fail(ErrorCode::kBadReference,
-       "node " + std::to_string(position) + " in a graph of " + std::to_string(num_nodes_) + " nodes");
+       "node index " + std::to_string(position) + " in a graph of " + std::to_string(num_nodes_) + " nodes");
   return std::nullopt;
 }
 

@@ -56,7 +56,8 @@ class PbDecoder {
 
   Error& error() { return error_; }
   bool fail(ErrorCode code, std::string message, std::string hint = std::string());
-  // Puts `step` in front of the field path of the error. Always returns false.
+  // Puts `step`, a field of the message, in front of the field path of the error. Always returns
+  // false.
   bool in(std::string_view step);
   bool in(std::string_view step, size_t index);
 
@@ -64,16 +65,16 @@ class PbDecoder {
   size_t num_strings() const { return strings_.size(); }
   // Returns the string at `index` of the table.
   std::optional<StringId> string(uint32_t index);
-  // Like string(), but index 0 means no string. Use optional_string() for fields that do not
-  // distinguish an absent string from an empty string.
+  // Like string(), but returns an invalid id for index 0. Index 0 is the empty string, and a field
+  // without a value also has index 0. Use optional_string() for fields in which both mean that
+  // there is no string.
   std::optional<StringId> optional_string(uint32_t index);
-  // Stores the string at `index` in `to`. `name` is the name of that field in the record, for the
-  // error's path.
+  // Stores the result of optional_string(index) in `to`. `name` is the field of the record that
+  // contains the index. If the index is invalid, puts `name` in front of the error's field path.
   bool text(uint32_t index, StringId& to, std::string_view name);
   std::optional<ExprId> expr(uint32_t index);
   std::optional<TargetId> target(uint32_t index);
-  // Returns the node at `position` of the graph. It is possible that the node has not been read
-  // yet.
+  // Returns the node at `position` of the graph. The node need not have been read before.
   std::optional<NodeId> node_id(uint32_t position);
   template <class E>
   std::optional<E> enumeration(int number) {
@@ -118,8 +119,8 @@ class PbDecoder {
     if (!is_plain) result.unknown = unknown_fragment(message);
     return result;
   }
-  // Read the records that most nodes have. The results are equal to those of record(), but need no
-  // reflection.
+  // Read the records that most nodes have. These functions return the same as record(), but are
+  // faster because they use no reflection.
   std::optional<Source> source(const schema::Source& message);
   std::optional<Region> region(const schema::Region& message);
   // Reads a repeated field of records.
@@ -220,8 +221,9 @@ class PbDecoder {
   Error error_;
 
   std::vector<StringId> strings_;
-  std::vector<ExprId> exprs_;      // by string; invalid until parsed
-  std::vector<TargetId> targets_;  // by string; invalid until looked up
+  // The expression and the target of each string in `strings_`. Invalid until first used.
+  std::vector<ExprId> exprs_;
+  std::vector<TargetId> targets_;
   IdMap<DimsId, DimsId> contiguous_;
 
   Pool* pool_ = nullptr;

@@ -250,7 +250,8 @@ void PbEncoder::fill_parts(const Arg& arg, schema::Arg& to) {
 
 namespace {
 
-// Lists of plain integers have a shorter form, used wherever it is equivalent.
+// Whether `arg` is written in the short form for lists of plain integers. If `kept` has a form,
+// that form is used where it is equivalent.
 bool is_packed(const Pool& pool, const Arg& arg, const schema::Arg* kept) {
   const bool is_plain = !arg.type().is_valid() || arg.type().index() == 0;
   if ((!arg.is(ArgKind::kList) && !arg.is(ArgKind::kTuple)) || !is_plain) return false;
@@ -303,7 +304,8 @@ void PbEncoder::value(ValueId id, schema::Value& to, uint32_t depth) {
   const Value& item = pool_->value(id);
   fill(item, id, to, depth);
   if (item.has_unknown) restore(to, pool_->value_unknown(id));
-  // A fragment may restore an offset field that is normally written only if it is not 0.
+  // Normally, an offset of 0 is not written. If the fragment restored the field, the field still
+  // needs its value.
   if (item.kind == ValueKind::kTensor && to.tensor().has_offset() && !to.tensor().offset().has_expr()) {
     to.mutable_tensor()->mutable_offset()->set_value(pool_->tensor(item).offset.value);
   }

@@ -53,7 +53,7 @@ class PbEncoder {
   void kwargs(ArgRange range, google::protobuf::RepeatedPtrField<schema::NamedArg>& to);
   void meta(ArgRange range, google::protobuf::RepeatedPtrField<schema::MetaEntry>& to);
   void value(ValueId id, schema::Value& to) { value(id, to, 1); }
-  // Restores a fragment of unknown fields in `message`.
+  // Adds the unknown fields in `fragment` (pb_unknown.h) to `message`.
   void restore(google::protobuf::Message& message, std::string_view fragment);
 
   template <IsRecord Record>
@@ -103,8 +103,10 @@ class PbEncoder {
   bool is_depth(uint32_t depth);
 
   void arg(ArgIndex index, schema::Arg& to, uint32_t depth);
-  // `kept` is the fragment of unknown fields that will be restored. If an argument has several
-  // equal forms, the alternative in `kept` selects the form.
+  // `kept` is the fragment of unknown fields (pb_unknown.h) that the caller will restore in `to`.
+  // It is nullptr if there is no fragment. A list of integers can be written as the message IntList
+  // or ArgList. If `kept` contains one of these messages, the same message is written if possible,
+  // because the unknown fields belong to this message.
   void fill(const Arg& arg, schema::Arg& to, uint32_t depth, const schema::Arg* kept);
   void fill_list(const Arg& arg, schema::Arg& to, uint32_t depth, const schema::Arg* kept);
   void fill_dict(const Arg& arg, schema::Arg& to, uint32_t depth);

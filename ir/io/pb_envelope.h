@@ -35,8 +35,9 @@ struct PbEnvelope {
 };
 
 // Finds the module in the bytes of a file and checks magic, version and hash. The hash covers only
-// the module. Therefore unknown and repeated fields of the envelope are errors. Errors: kNotAFile,
-// kVersion, kHashMismatch, kTruncated, kMalformed, kFileTooLarge. O(bytes).
+// the module, so the hash does not reveal damage to other fields of the envelope. For this reason,
+// an unknown or repeated field of the envelope is an error. Errors: kNotAFile, kVersion,
+// kHashMismatch, kTruncated, kMalformed, kFileTooLarge. O(bytes).
 Result<PbEnvelope> read_envelope(std::string_view bytes);
 
 // Returns the bytes of the file. The serialized module is the concatenation of `parts`. Frees each

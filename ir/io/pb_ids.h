@@ -13,13 +13,14 @@ namespace fxopt {
 // storage's id plus one. If the first node or the first storage has no id, its id is 0.
 class CountedIds {
  public:
-  // Returns the id at this place. `given` is used only if `is_given` is true.
+  // Returns the id of the next node or storage. `given` is the id in the file, and is used only if
+  // `is_given` is true.
   uint64_t read(bool is_given, uint64_t given) {
     const uint64_t id = is_given ? given : next_;
     next_ = id + 1;
     return id;
   }
-  // Returns true if the file must contain `id` at this place.
+  // `id` is the id of the next node or storage. Returns true if the file must contain this id.
   bool must_give(uint64_t id) {
     const bool counts_up = id == next_;
     next_ = id + 1;

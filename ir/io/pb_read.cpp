@@ -1,7 +1,7 @@
 // Reads the binary form. The bytes of the module are hashed before they are parsed. Module and
-// graphs are read field by field, so that only one node at a time is a protobuf object. The string
-// table may be anywhere in the module; a first walk collects it and the extents of all other
-// fields.
+// graphs are read field by field, so only one node at a time is a protobuf object. The string table
+// may be anywhere in the module. Therefore a first walk collects the strings, and the extents of
+// all other fields.
 #include <array>
 #include <functional>
 #include <map>
@@ -27,8 +27,8 @@ namespace {
 using M = schema::Module;
 using G = schema::Graph;
 
-// Arguments take up to three messages a level (Arg, ArgDict, ArgItem) and are a few levels below
-// the module.
+// Each level of an argument takes up to three nested messages: Arg, ArgDict and ArgItem. The
+// arguments are a few messages below the module.
 int message_depth(const ReadLimits& limits) { return static_cast<int>(limits.max_depth) * 3 + 16; }
 
 // One field of the module, not yet parsed.
@@ -99,12 +99,12 @@ class PbReader {
   PbDecoder decoder_;
   std::vector<Extent> extents_;
   std::map<uint32_t, std::string_view> singular_;  // singular fields of the module, by field number
-  uint64_t num_nodes_ = 0;                         // all graphs together
+  uint64_t num_nodes_ = 0;                         // total over all graphs
   CountedIds uids_, storage_ids_;
 
   // State of the current graph.
   std::array<char, 64 * 1024> block_;
-  google::protobuf::Arena arena_;  // holds the one protobuf object at a time; starts in block_
+  google::protobuf::Arena arena_;  // holds one protobuf object at a time, first in block_
   google::protobuf::RepeatedPtrField<schema::MetaEntry> graph_meta_;
   std::vector<PbNodeArgs> node_args_;
   uint32_t graph_name_ = 0;
@@ -118,8 +118,8 @@ Status PbReader::read() {
 
 // ---- places of errors
 
-// The offset of `bytes` in the file. For bytes assembled from several places, the offset of the
-// module.
+// Returns the offset of `bytes` in the file. If `bytes` were assembled from several places, returns
+// the offset of the module.
 uint64_t PbReader::offset_of(std::string_view bytes) const {
   const std::less<const char*> before;
   const char* first = envelope_.module.data();
@@ -172,8 +172,8 @@ bool PbReader::index_module() {
       case M::kProfileFieldNumber:
       case M::kMemoryPlanFieldNumber:
       case M::kCertificateFieldNumber:
-        // Protobuf would merge two such fields. No writer of fxopt makes that, and pieces need not
-        // be whole messages.
+        // Protobuf would merge two occurrences of such a field. fxopt never writes two occurrences,
+        // and each may be incomplete, so this is an error.
         if (!singular_.try_emplace(field->number, field->payload).second) {
           decoder_.fail(ErrorCode::kMalformed,
                         "field " + std::to_string(field->number) + " of the module is given twice");
@@ -188,7 +188,8 @@ bool PbReader::index_module() {
 }
 
 bool PbReader::read_module() {
-  // Tensors refer to storages, and operator schemas describe targets, so both come first.
+  // Storages and operator schemas are read first, because tensors refer to storages, and operator
+  // schemas describe targets.
   for (const Extent& extent : extents_) {
     if (!read_first(extent)) return place(extent.bytes);
   }
@@ -328,8 +329,8 @@ bool PbReader::read_name_counters(const schema::Counters& counters) {
     if (!base.has_value()) return decoder_.in("counters.names", static_cast<size_t>(i));
     const size_t num_graphs = module_->num_graphs() - first_graph_;
     if (entry.graph() >= num_graphs) {
-      decoder_.fail(ErrorCode::kBadReference,
-                    "graph " + std::to_string(entry.graph()) + " of " + std::to_string(num_graphs));
+      decoder_.fail(ErrorCode::kBadReference, "graph index " + std::to_string(entry.graph()) +
+                                                  ", but the number of graphs is " + std::to_string(num_graphs));
       return decoder_.in("counters.names", static_cast<size_t>(i));
     }
     const std::string text(module_->text(*base));
@@ -365,7 +366,8 @@ bool PbReader::check_counts() {
 
 // ---- graphs
 
-// Reads the name and the number of nodes. References are checked against that number.
+// Reads the name and the number of nodes of a graph. The number is needed to check references to
+// nodes.
 bool PbReader::survey_graph(std::string_view bytes) {
   graph_name_ = 0;
   graph_nodes_ = 0;
@@ -407,7 +409,7 @@ bool PbReader::read_graph(std::string_view bytes) {
     return false;
   }
   graph.meta = *meta;
-  // Edges come last: an argument may refer to a later node.
+  // Edges are added last, because an argument may refer to a later node.
   for (size_t i = 0; i < node_args_.size(); ++i) graph.set_args(NodeId(i), node_args_[i].args, node_args_[i].kwargs);
   return true;
 }
@@ -461,7 +463,7 @@ bool PbReader::read_graph_field(Graph& graph, const WireField& field) {
   return true;
 }
 
-// The scalar fields of a graph.
+// Reads a scalar field of a graph.
 bool PbReader::read_graph_name(Graph& graph, const WireField& field) {
   if (field.number == G::kKindFieldNumber) {
     return decoder_.store(decoder_.enumeration<GraphKind>(static_cast<int>(field.value)), graph.kind, "kind");

@@ -48,7 +48,7 @@ bool WireReader::read_tag() {
   uint64_t tag = 0;
   const size_t start = cursor_;
   if (!read_varint(&tag)) return false;
-  constexpr size_t kLongestTag = 5;  // bytes; protobuf refuses a tag padded beyond them
+  constexpr size_t kLongestTag = 5;  // bytes; protobuf refuses longer tags
   if (cursor_ - start > kLongestTag || tag > UINT32_MAX || (tag >> 3) == 0 || (tag & 7) > 5) {
     fault_ = "a field tag is not valid";
     return false;

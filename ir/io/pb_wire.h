@@ -15,8 +15,8 @@ class Message;
 
 namespace fxopt {
 
-// Functions that read and write the fields of one message in the protobuf wire format. The large
-// messages (file, module, graph) are never held as one protobuf object.
+// Functions that read and write the fields of one message in the protobuf wire format. To save
+// memory, the large messages (file, module, graph) never exist as one protobuf object.
 
 enum class WireType : uint8_t {
   kVarint = 0,
@@ -35,8 +35,8 @@ struct WireField {
   std::string_view raw;      // tag and content
 };
 
-// Reads the fields of one message, one after the other. O(1) for each field. A group is skipped as
-// a whole, which takes longer.
+// Reads the fields of one message, one after the other. O(1) for each field. A protobuf group is
+// skipped as a whole, which takes longer.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : bytes_(bytes) {}
@@ -80,8 +80,8 @@ void append_bytes_header(std::string& out, uint32_t number, size_t size);
 bool parse_message(google::protobuf::Message& message, std::string_view bytes, int max_messages);
 
 // Returns the reason why parse_message() refused `bytes` as a message of `type`. The code is kLimit
-// if the nesting is too deep, and kMalformed otherwise. The place of the error is in Where::byte,
-// counted from `offset`, and in Where::field.
+// if the nesting is too deep, and kMalformed otherwise. The error has its place in Where::byte and
+// Where::field. `offset` is the file offset of `bytes`.
 Error explain_parse_failure(std::string_view bytes, const google::protobuf::Descriptor& type, uint64_t offset,
                             int max_messages);
 

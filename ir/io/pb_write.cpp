@@ -1,5 +1,5 @@
-// Writes the binary form. One node at a time is a protobuf object, and graphs are finished byte
-// strings. The string table is written last but comes first in the file.
+// Writes the binary form. Only one node at a time is a protobuf object. A finished graph is a byte
+// string. The string table is written last, but comes first in the file.
 #include <utility>
 
 #include "fxgraph.pb.h"

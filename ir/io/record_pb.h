@@ -17,9 +17,9 @@ class Reflection;
 
 namespace fxopt {
 
-// Helpers that read and write records. The helpers find the schema's fields in the order of a
-// record's visit(), and access scalar fields by reflection. Strings, expressions, tensors and
-// metadata need the tables of PbDecoder and PbEncoder.
+// Helpers that read and write records (ir/graph/records.h). The helpers find the schema's fields in
+// the order of a record's visit(), and access scalar fields by reflection. Strings, expressions,
+// tensors and metadata need the tables of PbDecoder and PbEncoder.
 
 template <class T>
 concept IsRecord = requires {

@@ -64,19 +64,19 @@ std::string_view format_name(DType dtype) {
   return {};
 }
 
-// The beginning of a text that may be as long as the header.
+// Returns the beginning of a text. The text may be as long as the header.
 std::string shorten(std::string_view text) {
   if (text.size() <= kMaxShown) return std::string(text);
   size_t size = kMaxShown;
-  // Inside a UTF-8 character.
+  // Do not cut inside a UTF-8 character.
   while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
   return std::string(text.substr(0, size)) + "...";
 }
 
 std::string shown(std::string_view name) { return quote(shorten(name)); }
 
-// element_size(dtype) times `sizes`. Nothing if that needs more than 63 bits with sizes of 0
-// counted as 1.
+// Returns element_size(dtype) times the product of `sizes`. Returns nothing if the product needs
+// more than 63 bits. For this check, a size of 0 is replaced by 1.
 std::optional<uint64_t> byte_count(DType dtype, const std::vector<int64_t>& sizes) {
   int64_t count = element_size(dtype);
   bool is_empty = false;
@@ -106,9 +106,9 @@ std::optional<std::string> repeated_name(std::span<const SafetensorsTensor> tens
 
 }  // namespace
 
-// Receives the header from the JSON parser, which calls it without recursion and stops if it
-// returns false. A misplaced value stops the parser, so nesting is bounded by the three levels of
-// the format.
+// Receives the header from the JSON parser. The parser is not recursive, and stops if a function of
+// this class returns false. A value in a wrong place stops the parser, so the nesting is at most
+// the three levels of the format.
 class SafetensorsReader : public nlohmann::json_sax<Json> {
  public:
   SafetensorsReader(std::string_view bytes, const SafetensorsLimits& limits) : bytes_(bytes), limits_(limits) {}
@@ -602,7 +602,7 @@ Result<FileLayout> lay_out(std::span<const SafetensorsTensor> tensors, const Saf
   return layout;
 }
 
-// Header and data as pieces, which point into `layout` and the tensors.
+// Returns header and data as pieces that point into `layout` and the tensors.
 std::vector<std::string_view> pieces_of(const FileLayout& layout, std::span<const SafetensorsTensor> tensors) {
   std::vector<std::string_view> pieces = {layout.head};
   for (const uint32_t index : layout.order) {

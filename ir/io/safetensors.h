@@ -68,14 +68,16 @@ class Safetensors {
 // counted as 1. Therefore the strides fit into 63 bits as well. Errors:
 //   kTruncated      the file ends inside the header or inside a tensor
 //   kMalformed      the header is not a JSON object in UTF-8
-//   kDuplicateName  a tensor, a key of its record, or a key of the metadata occurs twice
-//   kBadValue       a record with a different form, an unknown dtype, a gap or an overlap
+//   kDuplicateName  a tensor, a key of a tensor's JSON object, or a metadata key occurs twice
+//   kBadValue       a key of a tensor's JSON object is unknown or missing, a value has the wrong
+//                   type, a dtype is unknown, or the data has a gap or an overlap
 //   kCountMismatch  offsets that do not match the shape, or bytes after the last tensor
 //   kLimit          content beyond SafetensorsLimits, or a shape of 2^63 bytes or more
 // The reference implementation accepts some content that is an error here. It accepts empty names,
-// unknown keys of a record, an odd last size of F4, and any shape without elements. If a name is
-// repeated, the reference implementation uses the last record of that name. An error gives the
-// tensor in `where.field` or the place in `where.byte`. O(header + tensors * log(tensors)).
+// unknown keys of a tensor, an odd last size of F4, and any shape without elements. If a name is
+// repeated, the reference implementation uses the last tensor of that name. An error names the
+// tensor in `where.field`, or gives the offset of the fault in `where.byte`.
+// O(header + tensors * log(tensors)).
 Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes, const std::string& file,
                                       const SafetensorsLimits& limits = {});
 
@@ -101,17 +103,17 @@ Result<SafetensorsFile> load_safetensors(const std::string& path, const Safetens
 //
 // Fails with kFileWrite in these cases:
 //   - A name is empty, "__metadata__", repeated or not UTF-8.
-//   - The format lacks a dtype.
+//   - The safetensors format does not support the dtype of a tensor.
 //   - The content exceeds the default SafetensorsLimits.
 // Throws InternalError if a byte count does not match the sizes. O(bytes + tensors * log(tensors)).
 Result<std::string> print_safetensors(std::span<const SafetensorsTensor> tensors,
                                       const SafetensorsMetadata& metadata = {});
 
-// Writes the bytes of print_safetensors() to `path`. The bytes are never joined in memory. In
-// addition to the tensors, this function takes memory for the header and 1 MiB. If `path` is "-",
+// Writes the bytes of print_safetensors() to `path`. The bytes are never joined in memory. Apart
+// from the tensors, this function needs memory only for the header, plus 1 MiB. If `path` is "-",
 // writes to standard output. A path that ends in ".zst" is refused, because a compressed file
-// cannot be mapped. The file is written atomically, see write_file_pieces(). A tensor may be mapped
-// from the replaced file. Errors: kFileWrite.
+// cannot be mapped. The file is written atomically, see write_file_pieces(). `tensors` may point
+// into a mapping of the replaced file. Errors: kFileWrite.
 Status save_safetensors(const std::string& path, std::span<const SafetensorsTensor> tensors,
                         const SafetensorsMetadata& metadata = {});
 

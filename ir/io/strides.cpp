@@ -5,14 +5,14 @@
 namespace fxopt {
 namespace {
 
-// Whether the expression `id` is the operand form of `dim`.
+// Whether the operand `id` of a product is equal to `dim`.
 bool is_operand(const ExprTable& exprs, ExprId id, const Dim& dim) {
   if (!dim.is_static()) return id == dim.expr;
   return exprs[id].kind == ExprKind::kInt && exprs[id].value == dim.value;
 }
 
-// Whether `product` is the result of contiguous_strides for `size` and the stride of that
-// dimension.
+// Whether `product` is the stride that contiguous_strides() computes from `size` and `stride`, the
+// size and the stride of the next inner dimension.
 bool is_product(const ExprTable& exprs, const Dim& product, const Dim& size, const Dim& stride) {
   int64_t number = 0;
   if (size.is_static() && stride.is_static() &&

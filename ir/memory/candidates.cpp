@@ -41,7 +41,7 @@ class Finder {
 
   bool is_live(BufferId id) const { return lifetime(id).first <= place_ && place_ <= lifetime(id).last; }
 
-  // Whether the storage is live only for backward.
+  // Whether the storage is live at `place_` only for backward.
   bool waits(BufferId id) const {
     const Lifetime& life = lifetime(id);
     return life.kind == MemoryClass::kSavedValue && storages_.buffer(id).device == device_ && is_live(id) &&
@@ -70,7 +70,7 @@ class Finder {
     found_.push_back(candidate);
   }
 
-  // Whether a copy right before `reader` would read and compute the same as the node.
+  // Whether a copy right before `reader` would compute the same value as the node.
   bool can_stand_before(NodeId node, NodeId reader) {
     return why_unrepeatable(graph_, node, effects_).empty() && repeats_.obstacle(node, reader) == TagRule::kNone;
   }

@@ -11,12 +11,13 @@
 
 namespace fxopt {
 
-// A call in forward whose saved values backward could recompute.
+// A call in the forward pass. Its results are saved for the backward pass, but the backward pass
+// could recompute the results instead.
 struct RecomputeCandidate {
   NodeId node;
   int64_t freed = 0;  // bytes that recomputing the call frees at `place`
-  int64_t kept = 0;   // bytes of operands that must be saved instead, less than `freed`
-  Cost work;          // cost of one more run of the call
+  int64_t kept = 0;   // bytes of the operands that must be saved instead; always less than `freed`
+  Cost work;          // cost of executing the call once more
 
   int64_t gain() const { return freed - kept; }
 };
@@ -27,10 +28,14 @@ struct RecomputeCandidate {
 // - The call's storages on `device` are live at `place` only for backward. The last reader in
 //   forward is before `place`, and the first reader in backward is after `place`.
 //
-// Calls are sorted by seconds of Cost per byte of gain(), then by operations per byte, then by
-// bytes moved per byte. Calls of unknown cost come last. Equal calls are in schedule order. The
-// figures are exact if only one call is recomputed. Two calls together may gain more or fewer bytes
-// than the sum of both gains. O(nodes + edges + candidates log candidates).
+// The calls are sorted in ascending order by these keys:
+// 1. Cost::seconds divided by gain()
+// 2. Cost::flops divided by gain()
+// 3. Cost::bytes divided by gain()
+//
+// Calls of unknown cost come last. Calls with equal keys are in schedule order. The figures are
+// exact if only one call is recomputed. Two calls together may gain more or fewer bytes than the
+// sum of both gains. O(nodes + edges + candidates log candidates).
 std::vector<RecomputeCandidate> recompute_candidates(const Graph& graph, const StorageMap& storages,
                                                      const PhaseMap& phases, const MemoryReport& memory,
                                                      StringId device, uint32_t place, CostTable& costs);

@@ -71,8 +71,8 @@ class Meter {
     }
   }
 
-  // Fills the timeline of the measured step, or of the first step if the allocator ran out of
-  // memory in it.
+  // Fills the timeline of the measured step. If the allocator ran out of memory in the first step,
+  // fills the timeline of the first step.
   void add_timeline(MemoryTimeline live, TraceOptions traced, DeviceFootprint& result) const {
     const std::optional<Fit> fit = result.fit(options_.allocator.expandable_segments);
     const bool ends_early = traced.steady.has_value() && fit.has_value() && !fit->fits && fit->step == 1;
@@ -85,8 +85,8 @@ class Meter {
     result.timeline = {1, timeline_of(first), class_timelines(first)};
   }
 
-  // Adds the profile's memory outside the allocator, with one communicator for each group of the
-  // graph's collectives.
+  // Adds the memory outside the allocator that the profile lists. Each process group of the graph's
+  // collectives has one communicator.
   void add_outside(const DeviceProfile& profile, DeviceFootprint& result) const {
     for (const OutsideRow& row : profile.outside) {
       OutsideBytes added{&row, std::nullopt, 0};
@@ -103,7 +103,7 @@ class Meter {
     result.allocator_bytes = std::max<int64_t>(0, *has - result.outside_bytes());
   }
 
-  // A negative amount counts as unknown.
+  // A negative amount is treated as unknown.
   static std::optional<int64_t> amount(std::optional<int64_t> bytes) {
     return bytes.value_or(-1) < 0 ? std::nullopt : bytes;
   }

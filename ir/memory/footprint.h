@@ -19,7 +19,10 @@
 
 namespace fxopt {
 
-// The kinds of peaks. Each kind has its own model of memory.
+// The kinds of memory peaks. kIdeal counts the bytes of live storages and of memory kept between
+// steps. kRequested also counts hidden memory (workspaces and other memory that the graph does not
+// show). kAllocated, kActive and kReserved are figures of the simulated caching allocator. kArena
+// is the size of an arena that is planned before the run.
 enum class MemoryMetric : uint8_t { kIdeal, kRequested, kAllocated, kActive, kReserved, kArena };
 inline constexpr size_t kNumMemoryMetrics = 6;
 std::string_view metric_name(MemoryMetric metric);
@@ -32,29 +35,32 @@ bool is_cuda(std::string_view device);
 
 struct MeasureOptions {
   MemoryOptions memory;
-  TraceOptions trace;  // hidden memory applies to CUDA devices only
-  // Options of the allocator. The trace is replayed twice: with classic segments and with
-  // expandable segments.
+  // The profile in `trace`, which describes hidden memory, is used for CUDA devices only.
+  TraceOptions trace;
+  // Options of the allocator. The trace is replayed twice: without and with expandable segments.
   AllocatorConfig allocator;
   // The allocator's limit. If absent, the limit is the device memory minus memory outside the
   // allocator.
   std::optional<int64_t> device_bytes;
-  int64_t arena_effort = 20'000'000;  // see ArenaOptions; the default takes about 20 ms
-  bool timelines = false;             // fills the timelines for charts
+  // The effort of the arena's search (ArenaOptions::effort). The default takes about 20 ms.
+  int64_t arena_effort = 20'000'000;
+  bool timelines = false;  // fills the timelines for charts
 };
 
 struct FootprintPeak {
   int64_t bytes = 0;
   // The first node that reaches the peak. Invalid if the peak is reached before the first node.
   NodeId node;
-  bool cut = false;  // true if the replay ran out of memory before its peak
+  // True if the replay ran out of memory and stopped. `bytes` is then only the peak until the
+  // replay stopped.
+  bool cut = false;
 };
 
 // Memory outside the caching allocator.
 struct OutsideBytes {
-  const OutsideRow* row = nullptr;  // the row of the profile
-  std::optional<int64_t> bytes;     // absent if the graph does not show the bytes
-  size_t communicators = 0;         // number of communicators that `bytes` counts
+  const OutsideRow* row = nullptr;  // the entry of the device profile, such as "context"
+  std::optional<int64_t> bytes;     // absent if the bytes are unknown
+  size_t communicators = 0;         // number of communicators whose memory `bytes` includes
 };
 
 // Whether a step fits into the memory available to the allocator.
@@ -71,8 +77,8 @@ struct Fit {
 
 // Bytes at each place of the schedule, for charts.
 struct FootprintTimeline {
-  // 0 if the timeline shows the measured step. 1 if memory ran out in the first step, and the
-  // timeline shows the first step.
+  // 0 if the timeline shows the measured step. 1 if the timeline shows the first step, because
+  // memory ran out in that step.
   uint32_t step = 0;
   MemoryTimeline live;
   // `live.requested`, split by MemoryClass. A vector is empty if its class has no memory.
@@ -82,14 +88,16 @@ struct FootprintTimeline {
 struct DeviceFootprint {
   StringId device;  // invalid for tensors without a recorded device
   MemoryTrace trace;
-  bool has_profile = false;  // true if hidden memory is modelled
-  // False if sizes, hidden memory or memory outside the allocator are unknown. Peaks are then
-  // bounds.
+  // True if a device profile was used, so that the trace has workspaces and other hidden memory.
+  bool has_profile = false;
+  // False if some sizes, hidden memory or memory outside the allocator are unknown. The figures
+  // then leave out the unknown memory, so the peaks are only bounds.
   bool is_exact = true;
   FootprintPeak ideal, requested;
-  uint32_t place = 0;                    // place of the requested peak in the schedule
+  uint32_t place = 0;                    // schedule position of the peak of requested bytes
   std::optional<PeakRange> ideal_range;  // set if sizes depend on symbols
-  // Replays for CUDA: the first with classic segments, the second with expandable segments.
+  // Replays of the CUDA allocator: the first without expandable segments, the second with
+  // expandable segments.
   std::vector<AllocatorReplay> replays;
   std::optional<ArenaPlan> arena;     // absent if the sizes exceed an arena's limits
   std::vector<OutsideBytes> outside;  // from the profile; empty without a profile
@@ -100,8 +108,8 @@ struct DeviceFootprint {
   std::optional<int64_t> allocator_bytes;
   FootprintTimeline timeline;  // filled if MeasureOptions::timelines is set
 
-  // Returns the peak of a metric. For the allocator's metrics, `expandable` selects expandable
-  // instead of classic segments. Returns nothing if the metric's model was not run.
+  // Returns the peak of a metric. For the allocator's metrics, `expandable` selects the replay with
+  // expandable segments. Returns nothing if the metric's model was not run.
   std::optional<FootprintPeak> peak(MemoryMetric metric, bool expandable) const;
   // Returns whether the step fits. Returns nothing if the device has no limit or no caching
   // allocator.
@@ -110,15 +118,16 @@ struct DeviceFootprint {
   int64_t outside_bytes() const;
 };
 
-// All facts about the memory of one graph, as ids and figures. Reports print these facts as rows.
-// Refers to the graph and the profile. Valid until the graph changes.
+// All facts about the memory of one graph, as ids and figures. The graph and the device profile
+// must outlive this object. Valid until the graph changes.
 struct Footprint {
   const Graph* graph = nullptr;
   PhaseMap phases;
   StorageMap storages;
   MemoryReport memory;
   SizeRanges ranges;
-  // Sorted by requested peak, with the largest first. Equal devices are in the order of `memory`.
+  // Sorted by the peak of requested bytes, with the largest first. Equal devices are in the order
+  // of `memory`.
   std::vector<DeviceFootprint> devices;
 
   // Returns the number of devices in `memory` that are missing in `devices`. See
@@ -126,9 +135,9 @@ struct Footprint {
   size_t num_unmeasured() const { return memory.devices.size() - devices.size(); }
 };
 
-// The largest number of devices that are measured. No machine has so many devices. The devices with
-// the largest ideal peaks are chosen. Each measured device needs a trace of the whole schedule.
-// Without this limit, time and memory would grow with the product of devices and nodes.
+// The largest number of devices that are measured. The devices with the largest ideal peaks are
+// chosen. Each measured device needs a trace of the whole schedule. Without this limit, time and
+// memory would grow with the product of devices and nodes.
 inline constexpr size_t kMaxMeasuredDevices = 256;
 
 // Measures the memory of the graph on each device. Takes
@@ -137,7 +146,7 @@ inline constexpr size_t kMaxMeasuredDevices = 256;
 Footprint measure(const Graph& graph, const MeasureOptions& options);
 
 // Returns the options of the allocator's replay for a device. The simulated device has all memory
-// of the real device. The options count memory outside the allocator as used by others.
+// of the real device. Memory outside the allocator is passed as ReplayOptions::other_bytes.
 ReplayOptions replay_options(const DeviceFootprint& device, const MeasureOptions& options);
 
 }  // namespace fxopt

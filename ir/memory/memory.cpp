@@ -37,7 +37,7 @@ bool is_donated(const Graph& graph, NodeId node) {
   return spec != nullptr && spec->donated;
 }
 
-// True for memory that outlives the step, regardless of the caller.
+// True for memory that is always kept after the step.
 bool is_kept_by_caller(MemoryClass kind) {
   return kind == MemoryClass::kParameter || kind == MemoryClass::kBuffer || kind == MemoryClass::kOptimizerState ||
          kind == MemoryClass::kConstant;
@@ -96,13 +96,14 @@ class Analyzer {
     if (!life.known) add_unknown(buffer.producer);
   }
 
-  // True for an input after the first call: it is live from its place on.
+  // Whether the buffer is an input after the first call, which is live only from its place in the
+  // schedule.
   bool arrives(const Buffer& buffer) const {
     return buffer.source == BufferSource::kPlaceholder && graph_.position(buffer.producer) > first_call_;
   }
 
-  // An input's storage ends with its last reader if each placeholder on it is donated, or boxed and
-  // not kept between steps.
+  // Finds the inputs whose storage is freed after its last reader. Each placeholder on the storage
+  // must be donated, or boxed and not kept between steps.
   void find_ends() {
     ends_.assign(lifetimes_.size(), true);
     for (size_t i = 0; i < lifetimes_.size(); ++i) {
@@ -158,7 +159,7 @@ class Analyzer {
     return resizes;
   }
 
-  // Gives each resized storage a lifetime for each stay.
+  // Adds a lifetime for each stay of a resized storage.
   void split_stays() {
     const std::vector<Resize> resizes = find_resizes();
     for (size_t i = 0; i < resizes.size();) {
@@ -201,7 +202,8 @@ class Analyzer {
     report_.unknown_nodes.push_back(node);
   }
 
-  // The traced size of the storage never counts.
+  // The traced size of the storage is never used. Therefore the storage is not reported as a
+  // storage of unknown size.
   void forget_unknown(BufferId id) {
     --report_.unknown_buffers;
     std::erase(report_.unknown_nodes, storages_.buffer(id).producer);
@@ -275,7 +277,8 @@ class Analyzer {
     });
   }
 
-  // The owner has it until `place`, a collective until `held`. `backward`: backward reads it.
+  // Extends the buffer's lifetime. The owner needs the buffer until `place`, and a collective needs
+  // it until `held`. `backward` is true if the reader is in backward.
   void hold(BufferId id, uint32_t place, uint32_t held, bool backward) {
     Lifetime& life = lifetimes_[id.index()];
     life.released = std::max(life.released, place);
@@ -307,7 +310,7 @@ class Analyzer {
     }
   }
 
-  // `of`: the placeholder of the parameter; invalid if unknown.
+  // `of` is the placeholder of the parameter, or invalid if the parameter is unknown.
   void add_gradient(NodeId node, NodeId of) {
     const std::span<const BufferId> parameter = of.is_valid() ? storages_.buffers(of) : std::span<const BufferId>();
     for_each_buffer(storages_.buffers(node), [&](BufferId id) {
@@ -356,7 +359,7 @@ class Analyzer {
     return gradients_;
   }
 
-  // Bytes that begin or end at a place, with the number of the device.
+  // Bytes that become live or are freed at a place, with the number of the device.
   struct Change {
     uint32_t device = 0;
     int64_t bytes = 0;
@@ -366,13 +369,12 @@ class Analyzer {
     NodeId node;  // the first node with `most`
   };
 
-  // True for storages with bytes on a device, including those of unknown size. A storage that may
-  // be no tensor has no device and counts only if no device has any.
+  // Whether the storage has bytes on a device, or belongs to a tensor of unknown size.
   bool is_on_device(const Lifetime& life) const {
     return life.bytes > 0 || (!life.known && storages_.buffer(life.buffer).value.is_valid());
   }
 
-  // One walk over all devices, which may be many.
+  // Finds the peaks of all devices in one walk, because there may be many devices.
   void find_peaks() {
     std::vector<uint32_t> begins(graph_.num_nodes() + 2, 0);  // first change by place
     report_.for_each_stay([&](const Lifetime& life) {

@@ -22,13 +22,13 @@ enum class MemoryClass : uint8_t {
   kConstant,
   kOptimizerState,
   kGradient,  // returned as a gradient
-  // Created in forward and read by backward. In a forward graph, a value that is returned for
+  // Created in forward and read by backward. In a forward graph, also a value that is returned for
   // backward.
   kSavedValue,
   kRecomputed,     // created by a recomputed copy
   kCommunication,  // created by a collective, or an empty buffer that a collective fills
   kTemporary,
-  kWorkspace,  // hidden memory of calls
+  kWorkspace,  // hidden memory: memory that a call takes in addition to its outputs
 };
 inline constexpr size_t kNumMemoryClasses = 11;
 std::string_view memory_class_name(MemoryClass value);
@@ -42,11 +42,11 @@ struct Lifetime {
   int64_t bytes = 0;  // 0 if `known` is false
   bool known = true;  // false if a size depends on a symbol without a value
   MemoryClass kind = MemoryClass::kTemporary;
-  // The place where the buffer's owner frees the buffer. This place is before `last` if only a
-  // collective holds the buffer afterwards.
+  // The place where the buffer's owner frees the buffer. If a collective uses the buffer even
+  // later, this place is before `last`.
   uint32_t released = 0;
-  // The last place where the buffer is held by anything except a reader in backward. A buffer is
-  // held by:
+  // The last place where something besides backward readers keeps the buffer live. A buffer is kept
+  // live by:
   // - its readers in forward;
   // - collectives until their wait;
   // - the tuple that contains it, until the tuple's last getitem;
@@ -57,8 +57,8 @@ struct Lifetime {
   static constexpr uint32_t kNever = UINT32_MAX;
 };
 
-// The owner of placeholders that are not donated. The owner decides how long the placeholders are
-// live.
+// The owner of placeholders that are not donated. The owner determines how long the placeholders
+// are live.
 enum class InputLifetime : uint8_t {
   kCaller,  // the caller: placeholders are live in the whole schedule
   // The graph owns placeholders. The lifetime of a placeholder ends at its last use. Parameters,
@@ -71,8 +71,9 @@ struct MemoryOptions {
   SymbolRanges ranges;   // ranges that narrow the module's ranges; see size_ranges()
   InputLifetime inputs = InputLifetime::kCaller;
   // Derives memory classes that the file does not record. Phases come from resolve_phases(). If no
-  // placeholder has a role, roles come from infer_roles(). Lifetimes of boxed inputs depend on
-  // roles, so roles are always derived for boxed inputs. Other peaks do not depend on roles.
+  // placeholder has a role, roles come from infer_roles(). If `inputs` is kBoxed, lifetimes and
+  // peaks depend on roles, so roles are always derived. If `inputs` is kCaller, peaks do not depend
+  // on roles.
   bool derive_classes = false;
 };
 
@@ -87,10 +88,12 @@ struct MemoryOptions {
 // - An element of a tuple is live until the last getitem of any element.
 // - All other storages are freed after their last reader.
 // - A placeholder without a reader stays live, as in the code that torch.fx generates.
-// - A call that sets the size of a storage (inductor.resize_storage_bytes_) ends the storage's
-//   stay. If the new size is above 0, the next stay begins at the same call. A storage of the
-//   caller whose first such size is above 0 is taken as empty before, as in compiled FSDP2, unless
-//   a call reads it before.
+// - A call may set the size of a storage (inductor.resize_storage_bytes_). The storage then has
+//   several separate lifetimes, called stays. The call ends a stay. If the new size is above 0, the
+//   next stay begins at the same call.
+// - If the first call that resizes an input sets a size above 0, the input counts as empty before
+//   this call, as in compiled FSDP2. But if another call reads the input earlier, the input is live
+//   from the start.
 // Sums are exact up to 2^63 - 1. Larger sums are reported as 2^63 - 1.
 struct DevicePeak {
   StringId device;  // invalid for tensors without a recorded device
@@ -102,13 +105,17 @@ struct DevicePeak {
 struct MemoryReport {
   std::vector<DevicePeak> devices;  // sorted by peak, with the largest first, then by name
   bool roles_derived = false;       // see MemoryOptions::derive_classes
-  // The number of sizes that could not be evaluated. If it is above 0, every peak is a lower bound.
+  // The number of sizes that could not be evaluated. If this number is above 0, every peak is a
+  // lower bound.
   size_t unknown_buffers = 0;
-  // Lifetimes of all buffers, by BufferId. The lifetime of a storage that the graph resizes has the
-  // traced size, and covers all its stays.
+  // Lifetimes of all buffers, by BufferId. If the graph resizes a storage, the storage has several
+  // separate lifetimes, called stays (see DevicePeak). The Lifetime in this list then has the size
+  // that was traced, and includes all stays of the storage.
   std::vector<Lifetime> lifetimes;
   std::vector<BufferId> resized;  // storages that the graph resizes, sorted
-  std::vector<Lifetime> stays;    // the stays of these storages, each with its own bytes
+  // The stays (separate lifetimes, see DevicePeak) of the storages in `resized`. Each stay has its
+  // own number of bytes.
+  std::vector<Lifetime> stays;
   std::vector<NodeId> unknown_nodes;
   // The parameters whose gradients the graph returns, sorted. If the graph returns gradients but
   // the parameter of every gradient is unknown, the list has all parameters.
@@ -118,8 +125,8 @@ struct MemoryReport {
   std::vector<std::pair<BufferId, BufferId>> gradients;
 
   bool is_resized(BufferId id) const;  // O(log resized)
-  // Calls `visit(life)` for the lifetimes of storages that keep their size, then for `stays`.
-  // O(buffers).
+  // Calls `visit(life)` for the lifetimes of storages that the graph does not resize, then for
+  // `stays`. O(buffers).
   template <class Visit>
   void for_each_stay(Visit&& visit) const {
     for (const Lifetime& life : lifetimes) {

@@ -139,14 +139,14 @@ SizeRanges size_ranges(const Graph& graph, const StorageMap& storages, const Mem
 
 std::optional<PeakRange> ideal_peak_range(const SizeRanges& ranges, const StorageMap& storages,
                                           const MemoryReport& memory, const MemoryTrace& trace) {
-  if (!memory.resized.empty()) return std::nullopt;  // the ranges are those of the traced sizes
+  if (!memory.resized.empty()) return std::nullopt;  // the ranges hold only for the traced sizes
   RangeSweep sweep(trace.schedule.size());
   for (const Lifetime& life : memory.lifetimes) {
     if (storages.buffer(life.buffer).device != trace.device) continue;
     sweep.add(ranges.sizes[life.buffer.index()], life.first, life.last);
   }
-  // Kept memory as large as a storage of unknown size is not in the trace, since that storage has
-  // no block. The peak then has no upper bound.
+  // A storage of unknown size has no block in the trace. Memory that is kept between steps and has
+  // that size is missing as well. The peak then has no upper bound.
   bool is_whole = true;
   for (const TraceBlock& block : trace.blocks) {
     if (block.source != BlockSource::kKept) continue;

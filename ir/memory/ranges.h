@@ -21,8 +21,8 @@ struct SizeSymbol {
   ValueRange range;      // includes `value`, even if the file's range does not
 };
 
-// The ranges of the sizes of a graph's storages. Each symbol takes all values of its range in the
-// file, or of a narrower range (MemoryOptions).
+// The ranges of the sizes of a graph's storages. A symbol may have any value in its range. The
+// range is recorded in the file, and MemoryOptions may narrow it.
 struct SizeRanges {
   std::vector<ValueRange> sizes;  // by BufferId; all bounds are at least 0
   // The module's symbols come first, in the module's order. Other symbols follow in the order of

@@ -103,7 +103,7 @@ class Replayer {
       } else if (addresses_[block] != 0) {
         free(block);
       } else {
-        device_.finish(stream_of(block));  // its kRelease came before
+        device_.finish(stream_of(block));  // its kRelease event came earlier
       }
     }
     return true;
@@ -129,7 +129,7 @@ class Replayer {
     return true;
   }
 
-  // The first step's gradients become those that later steps add to.
+  // The gradients of the first step are kept, and later steps add to them.
   void keep_gradients() {
     for (const uint32_t block : trace_.initial) {
       const TraceBlock& kept = trace_.blocks[block];
@@ -138,7 +138,8 @@ class Replayer {
     }
   }
 
-  // Does nothing for an allocated block, such as most memory kept between steps.
+  // Does nothing if the block is already allocated. This is true for most memory kept between
+  // steps.
   bool allocate(uint32_t block) {
     if (addresses_[block] != 0) return true;
     block_ = block;
@@ -165,12 +166,12 @@ class Replayer {
     free(block);
   }
 
-  // The stream of the collective that uses a block. Each block has its own, so each event completes
-  // at its own wait.
+  // Returns the stream of the collective that uses a block. Each block has its own stream, so each
+  // event completes at its own wait.
   static int64_t stream_of(uint32_t block) { return kStream + 1 + block; }
 
-  // Returns the event's block. A released block may complete its free while another block is
-  // allocated.
+  // Returns the event's block. While a block is allocated, the free of an earlier released block
+  // may complete.
   uint32_t block_of(const AllocatorEvent& event) const {
     const auto found = released_.find(event.address);
     return event.action == AllocatorAction::kFreeCompleted && found != released_.end() ? found->second : block_;
@@ -198,7 +199,8 @@ class Replayer {
   SimulatedDevice device_;
   CachingAllocator allocator_;
   std::vector<uint64_t> addresses_;  // by block; 0: not allocated
-  // By address: the block released there, until reallocated.
+  // From an address to the block that was released there. Removed when the address is allocated
+  // again.
   std::unordered_map<uint64_t, uint32_t> released_;
   uint32_t place_ = 0;  // current place
   uint32_t block_ = 0;  // current block

@@ -35,17 +35,18 @@ struct AllocatorReplay {
   std::vector<int64_t> allocated_at, reserved_at;
 };
 
-// Observes each step as it runs.
+// Observes each training step during the replay.
 class ReplayListener {
  public:
   static constexpr uint32_t kNoBlock = UINT32_MAX;
 
   virtual ~ReplayListener() = default;
-  // Called before the first node of a step. Earlier events belong to earlier steps. `addresses` has
-  // the address of each block, or 0 if the block is not allocated.
+  // Called before the first node of a step. Allocations before the first node are not reported as
+  // events. `addresses` has the address of each block, or 0 if the block is not allocated.
   virtual void on_begin(const std::vector<uint64_t>& addresses) = 0;
   // Called for an allocator event at a place in the schedule. `block` is kNoBlock if the event
-  // concerns a segment. A block released in one step may become free in the next step.
+  // concerns a segment. If a stream still uses a block when the block is freed, the event
+  // kFreeCompleted is delayed until the use ends, sometimes to the next step.
   virtual void on_event(uint32_t place, uint32_t block, const AllocatorEvent& event) = 0;
   // Called after the last node, or after the replay runs out of memory.
   virtual void on_end(const CachingAllocator& allocator) = 0;
@@ -67,17 +68,18 @@ struct ReplayOptions {
 
 // Runs a trace through a CachingAllocator on a simulated device and one stream.
 //
-// At a kRelease, the replay frees the block, but a use of the block on another stream is recorded.
-// Each kRelease has a separate stream, so each collective delays only its own blocks. The use ends
-// at the block's kFree, or when a failing allocation waits for the use. On a real device, the event
-// that ends the use follows all earlier work of the collective's stream. The event completes when
-// the device reaches the event, not when the host reaches it.
+// At a kRelease event, the replay frees the block, but records a use of the block on another
+// stream, like Tensor.record_stream(). Each kRelease has a separate stream, so each collective
+// delays only its own blocks. The use ends at the block's kFree event, or when a failing allocation
+// waits for the use. On a real device, a CUDA event marks the end of the use. The device reaches
+// the CUDA event after all earlier work of the collective's stream. The CUDA event completes at
+// that time, not when the host reaches the event.
 //
 // If `steady` is set, the first step runs on an empty allocator, without memory kept between steps.
 // Optimizer state is allocated after the first step. Gradients stay in the blocks of the first
 // step, or are freed before the next step. Other outputs are freed, and donated inputs are
-// allocated again. Steps repeat until a step has the same peaks and reserved bytes as the previous
-// step. At most sixteen steps are run. O(events * log(blocks) * steps).
+// allocated again. Steps are repeated until a step has the same peaks and reserved bytes as the
+// previous step. At most sixteen steps are run. O(events * log(blocks) * steps).
 AllocatorReplay replay_allocator(const MemoryTrace& trace, const ReplayOptions& options);
 
 }  // namespace fxopt

@@ -77,8 +77,8 @@ class Tracer {
     if (options_.steady->keep_gradients) add_gradients();
   }
 
-  // Adds one kept gradient for each storage with a gradient, but at most one for each parameter:
-  // the caller keeps only the sum for tied weights.
+  // Adds one kept gradient for each gradient storage, but at most one for each parameter. For tied
+  // weights, the caller keeps only the sum of the gradients.
   void add_gradients() {
     std::vector<bool> is_added(storages_.num_buffers(), false);
     for (const auto& [gradient, parameter] : memory_.gradients) {
@@ -106,7 +106,7 @@ class Tracer {
     }
   }
 
-  // Adds a block as large as the block `like`, live throughout.
+  // Adds a block with the size of the block `like`. The block is live at every place.
   void add_kept(uint32_t like, MemoryClass kind, std::string_view label) {
     const TraceBlock model = trace_.blocks[like];
     trace_.initial.push_back(
@@ -134,16 +134,16 @@ class Tracer {
     if (place != end()) free_ended(node, place);
   }
 
-  // True for a call that may take more than its rows show: a row has no value, or no description of
-  // the op exists.
+  // Whether the call may use more hidden memory than `blocks` shows. This is true if a block has no
+  // known size, or if the op has no description.
   bool is_unknown(NodeId node, const std::vector<HiddenBlock>& blocks) const {
     if (!graph_[node].is_call()) return false;
     if (blocks.empty() && !is_described(graph_.op(node))) return true;
     return std::ranges::any_of(blocks, [](const HiddenBlock& hidden) { return !hidden.bytes.has_value(); });
   }
 
-  // True if the call's first output is on the trace's device, or, without outputs, its first tensor
-  // operand is.
+  // Whether the call's first output is on the trace's device. If the call has no outputs, the first
+  // tensor operand decides.
   bool runs_here(NodeId node) const {
     for (const BufferId id : storages_.buffers(node)) {
       if (id.is_valid()) return storages_.buffer(id).device == trace_.device;
@@ -174,7 +174,7 @@ class Tracer {
     }
   }
 
-  // Takes the executor's own workspace.
+  // Allocates the workspace of the executor's own kernel.
   void take_own(uint32_t place, std::vector<uint32_t>& taken) {
     const NodeId node = trace_.schedule[place];
     const int64_t bytes = node.index() < options_.workspaces.size() ? options_.workspaces[node.index()] : 0;
@@ -229,8 +229,8 @@ class Tracer {
   std::vector<std::string_view> persistent_;
 };
 
-// Calls change(block, 1) for allocations and change(block, -1) for frees, and at_fullest() at each
-// place between the two.
+// At each place, calls change(block, 1) for allocations, then at_fullest(), then change(block, -1)
+// for frees.
 template <class Change, class AtFullest>
 void walk(const MemoryTrace& trace, const Change& change, const AtFullest& at_fullest) {
   std::vector<bool> is_there(trace.blocks.size(), false);

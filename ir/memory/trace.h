@@ -15,11 +15,13 @@
 
 namespace fxopt {
 
-// The origin of a block.
+// The origin of a memory block (TraceBlock).
 enum class BlockSource : uint8_t {
-  kInput,      // storage of a placeholder or an attribute
-  kStorage,    // storage created by a node
-  kTemporary,  // hidden memory of a call; see HiddenKind for the three kinds
+  kInput,    // storage of a placeholder or an attribute
+  kStorage,  // storage created by a node
+  // The next three values are hidden memory: memory that a call takes in addition to its outputs.
+  // See HiddenKind.
+  kTemporary,
   kWorkspace,
   kPersistent,
   kKept,  // kept between steps: optimizer state, accumulated gradients
@@ -34,12 +36,14 @@ struct TraceBlock {
   uint32_t first = 0;  // the block is live from `first` to `last`, both included
   uint32_t last = 0;
   BufferId buffer{};  // only for kInput and kStorage
-  // A label for blocks of other sources, such as "cublas" or "exp_avg". The text of the label
+  // A label such as "cublas" or "exp_avg" for blocks that are not storages. The text of the label
   // belongs to the profile or is constant.
   std::string_view label{};
-  Evidence evidence = Evidence::kSource;  // only for hidden memory
-  // For kKept: the index of a block of the same size. After the first step, a kept gradient
-  // replaces that block.
+  Evidence evidence = Evidence::kSource;  // the evidence for `bytes`; only for hidden memory
+  // For kKept: the index of another block with the same size. If this block is optimizer state, the
+  // other block is the parameter. If this block is a kept gradient, the other block is the gradient
+  // that one training step creates. After the first step, the kept gradient takes over the memory
+  // of the other block.
   uint32_t like = 0;
 
   bool is_hidden() const {
@@ -86,12 +90,13 @@ struct SteadyState {
 };
 
 struct TraceOptions {
-  // The source of hidden memory of calls. Must outlive the trace.
+  // The device profile. It describes the hidden memory, which calls take in addition to their
+  // outputs. Must outlive the trace.
   const DeviceProfile* profile = nullptr;
   std::optional<SteadyState> steady;  // set for the trace of a step after the first
   CommLifetime comm = CommLifetime::kWait;
-  // Workspace bytes of an executor's own kernel for each call, by node id. A call has no workspace
-  // if its entry is 0 or missing.
+  // For an executor that has its own kernels: workspace bytes of each call, by node id. A call has
+  // no workspace if its entry is 0 or missing.
   std::span<const int64_t> workspaces = {};
 };
 
@@ -102,8 +107,8 @@ struct TraceOptions {
 //
 // A node allocates its temporaries, then its outputs depth first, then its workspaces. After the
 // call, it frees its workspaces and temporaries, then the storages that end at the node. The
-// storages are freed in the order of the code that torch.fx generates: the node's inputs come
-// first, in order, then the outputs without a reader. kRelease events have the same order.
+// storages are freed in the order of the code that torch.fx generates: first the node's inputs, in
+// order, and then the outputs without a reader. kRelease events have the same order.
 //
 // No storage is freed at the last node, because the outputs belong to the caller. Storages whose
 // lifetime ends at the last node have no kRelease.
@@ -141,12 +146,12 @@ MemoryTimeline timeline_of(const MemoryTrace& trace);
 
 // Plans an arena for all blocks of the trace. Each block gets an offset before the run, as in a
 // planned executor or in the memory pool of a CUDA graph. `effort` is ArenaOptions::effort. Returns
-// nothing if the sizes exceed an arena's limits. Takes the time of plan_arena() in
+// nothing if the sizes exceed an arena's limits. Complexity: as plan_arena() in
 // core/arena/arena.h.
 std::optional<ArenaPlan> plan_arena(const MemoryTrace& trace, int64_t effort);
 
 // Splits MemoryTimeline::requested by MemoryClass. The vector of a class without blocks is empty.
-// O(places * classes + events).
+// O(places * memory classes + events).
 std::array<std::vector<int64_t>, kNumMemoryClasses> class_timelines(const MemoryTrace& trace);
 
 // Returns the blocks that are live when the node at `place` uses the most memory. The blocks are

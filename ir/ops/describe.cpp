@@ -8,7 +8,7 @@
 namespace fxopt {
 namespace {
 
-// Whether two annotations name a set in common: "a" and "a|b" do.
+// Whether two annotations have an alias set in common, such as "a" and "a|b".
 bool share_set(std::string_view left, std::string_view right) {
   while (!left.empty()) {
     const size_t end = std::min(left.find('|'), left.size());
@@ -51,7 +51,7 @@ void read_schema(const Schema& schema, Op& op) {
     // An Op cannot express a return that may alias anything.
     if (value.is_wildcard && value.alias_set.empty()) op.effects = op.effects | kUndescribed;
   }
-  // A result that may also hold other arguments is more than a view.
+  // A result that may also contain other arguments is not a view.
   if (op.hands_on == HandsOn::kNothing) op.view = view_of_annotations(schema, op.aliases);
   if (op.has(Effect::kRandom)) op.dropout_arg = schema.find_arg("dropout_p");
 }

@@ -6,9 +6,9 @@
 
 namespace fxopt {
 
-// Sets the facts that the schema's annotations show: the schema, writes and their effect, aliases,
-// the kind of view, multi-output, and the positions of deciding arguments. Keeps the effects that
-// are already set. O(arguments * returns).
+// Sets the fields of `op` that follow from `schema`, such as Op::schema, writes, aliases, view,
+// is_multi_output and mask_arg. Adds the effect kMutates if the op writes an argument. Keeps the
+// effects that `op` already has. O(arguments * returns).
 void read_schema(const Schema& schema, Op& op);
 
 }  // namespace fxopt

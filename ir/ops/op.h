@@ -27,8 +27,8 @@ struct SchemaDefault {
   };
   Kind kind = Kind::kMissing;
   int64_t integer = 0;            // for kInt, the number; for kBool, 0 or 1
-  double real = 0;                // kFloat
-  std::vector<int64_t> integers;  // kInts
+  double real = 0;                // for kFloat, the number
+  std::vector<int64_t> integers;  // for kInts, the list
   std::string text;               // the default as the schema writes it; empty for kMissing
 };
 
@@ -38,7 +38,7 @@ struct SchemaArg {
   std::string type;  // without the alias annotation: "Tensor", "Tensor[]", "SymInt[]?", "Scalar"
   SchemaDefault default_value;
   bool keyword_only = false;
-  bool is_write = false;     // the annotation carries '!'
+  bool is_write = false;     // the annotation contains '!'
   bool is_wildcard = false;  // the annotation contains '*', so the argument may alias anything
   std::string alias_set;     // "a" for Tensor(a!), "a|b" for Tensor(a|b), empty without a named set
 
@@ -98,8 +98,8 @@ constexpr bool has_effect(Effect set, Effect bit) {
 constexpr Effect without(Effect set, Effect bits) {
   return static_cast<Effect>(static_cast<uint16_t>(set) & ~static_cast<uint16_t>(bits));
 }
-// True if a node without users may be erased, and if equal nodes may be merged. False if `set` has
-// any effect other than kHostSync and kNondeterministic.
+// True if an op with the effects `set` may be erased when its result is unused, and merged with an
+// equal node. False if `set` has any effect other than kHostSync and kNondeterministic.
 constexpr bool is_pure(Effect set) {
   return without(set, Effect::kHostSync | Effect::kNondeterministic) == Effect::kNone;
 }
@@ -116,31 +116,32 @@ enum class ViewKind : uint8_t {
   kIdentity,    // returns argument 0 itself (wait_tensor, in-place ops that return self)
 };
 
-// Which results may be any argument or may contain any argument.
+// Which results of an op may be, or may contain, any of the op's arguments.
 enum class HandsOn : uint8_t {
   kNothing,
-  kLists,     // results that are lists: list + list, list * n
-  kAnything,  // any result: the largest item of a list, a sparse tensor, packed weights
+  kLists,  // results that are lists: list + list, list * n
+  // Any result. Examples are the largest item of a list (`max`), a sparse tensor, packed weights.
+  kAnything,
 };
 
 // The room that a result's storage has beyond the result's own elements. Some kernels first enlarge
 // a result and then shrink the result. The storage then keeps its larger size.
 enum class Holds : uint8_t {
-  kItself,
-  // A loss that is reduced in the storage of its terms. If `reduction` is not 0, the storage has
-  // room for all elements of arguments 0 and 1 after broadcasting.
+  kItself,  // no additional room
+  // A loss that is reduced in the storage of its elementwise terms. If `reduction` is not 0, the
+  // storage has room for all elements of arguments 0 and 1 after broadcasting.
   kTerms,
   kColumns,  // room for as many elements as argument 0 has (`col2im`)
   // For `unique_consecutive`. The values have room for all elements of argument 0. The counts have
-  // room for one count for each slice along `dim`. If `dim` is None, they have room for one count
-  // for each element.
+  // room for one count for each slice along `dim`. If `dim` is None, the counts have room for one
+  // count for each element.
   kRuns,
   // For `_embedding_bag`: offset2bag has room for one more element, unless offset2bag is empty.
   // bag_size has room for one element for each offset.
   kBags,
 };
 
-// The kind of work, for cost models, reports and policies.
+// The kind of work that an op does, for cost models, reports and policies.
 enum class ComputeClass : uint8_t {
   kOther,
   kView,
@@ -167,13 +168,13 @@ enum class ComputeClass : uint8_t {
 // projects. Each value is one bit of a set.
 enum class OpSet : uint16_t {
   kNone = 0,
-  kComputeIntensive = 1 << 0,   // the partitioner's compute_intensive_ops, by packet
+  kComputeIntensive = 1 << 0,   // the partitioner's compute_intensive_ops, all overloads
   kRecomputable = 1 << 1,       // the partitioner's default recomputable ops
   kPartitionerView = 1 << 2,    // the partitioner's view_ops
   kPartitionerRandom = 1 << 3,  // the partitioner's random_ops
-  kTitanSave = 1 << 4,          // torchtitan's default save set, by overload
-  kPointwiseTag = 1 << 5,       // carries the framework's `pointwise` tag
-  kSeeded = 1 << 6,             // carries the framework's `nondeterministic_seeded` tag
+  kTitanSave = 1 << 4,          // overloads in torchtitan's default save set
+  kPointwiseTag = 1 << 5,       // has the framework's `pointwise` tag
+  kSeeded = 1 << 6,             // has the framework's `nondeterministic_seeded` tag
   kTitanMatmul = 1 << 7,        // counted by torchtitan's per-op policy
   kNoCpuKernel = 1 << 8,        // an aten op for which PyTorch registers no CPU kernel
   kNoCudaKernel = 1 << 9,       // an aten op for which PyTorch registers no CUDA kernel
@@ -201,18 +202,18 @@ struct Op {
   ViewKind view = ViewKind::kNone;
   ComputeClass compute = ComputeClass::kOther;
   OpSet sets = OpSet::kNone;
-  // Positions of written arguments. They include the writes in the schema's annotations, and the
-  // writes that the schema does not declare.
+  // Positions of the arguments that the op writes, whether or not the schema declares the write.
   std::vector<uint8_t> writes;
-  // True if `writes` has a position that the schema does not declare (batch norm's running
+  // True if `writes` has an argument whose write the schema does not declare (batch norm's running
   // statistics). fxopt counts these schema errors.
   bool hides_writes = false;
   // True if the output aliases argument 0 although the schema declares no alias (_unsafe_view).
   bool hides_alias = false;
   bool is_multi_output = false;  // returns a tuple or a list
   // Changes sizes, strides or offset of argument 0 in place (`t_`, `resize_`). An out variant
-  // resizes an `out` whose sizes differ from the result's sizes. For out variants, the answer
-  // depends on the call: see collect_metadata_changes() in ir/alias/effects.h.
+  // resizes an `out` whose sizes differ from the result's sizes. Whether a call resizes `out`
+  // depends on its arguments, so the flag does not cover out variants. See
+  // collect_metadata_changes() in ir/alias/effects.h.
   bool changes_metadata = false;
   // Moves argument 0 to another storage (`set_`). If argument 1 is a tensor, argument 0 gets the
   // storage of argument 1.
@@ -221,7 +222,7 @@ struct Op {
   bool may_return_argument = false;
   // All outputs share one new storage (`where` with only a condition).
   bool joins_outputs = false;
-  // A view whose place in memory depends on an argument's data (`narrow` with a tensor as its
+  // A view whose position in memory depends on an argument's data (`narrow` with a tensor as its
   // start).
   bool reads_index = false;
   // Writes every element of argument 0 and does not read any of these elements (`copy_`, `fill_`).
@@ -237,13 +238,14 @@ struct Op {
   std::vector<int16_t> aliases;
   // Positions of the arguments that decide the effects of one call, or -1. Positions include
   // keyword-only arguments.
-  int16_t dropout_arg = -1;   // the op draws unless this probability is known to be 0
-  int16_t training_arg = -1;  // `writes` happen unless this boolean is known to be false
+  int16_t dropout_arg = -1;   // the op draws nothing if this probability is known to be 0
+  int16_t training_arg = -1;  // the op does not write if this boolean is known to be false
   int16_t mask_arg = -1;      // a list of index tensors; a boolean index tensor makes the host wait
   // The position of an argument that some calls return, or -1. A call may return the whole
   // argument, an element of the argument, or a view of the argument (`einsum` of one operand).
   int16_t shared_arg = -1;
-  bool shares_only_empty = false;  // true if a call returns this argument only if it is empty
+  // True if a call returns the argument at `shared_arg` only when that argument has no elements.
+  bool shares_only_empty = false;
   HandsOn hands_on = HandsOn::kNothing;
   // The kernel chooses the layout of its results. Fake tensors do not always record this layout, so
   // the recorded strides are unreliable.
@@ -253,7 +255,8 @@ struct Op {
   // of that operator are added, except kRandom. The description of the higher-order op decides
   // kRandom. For example, run_with_rng_state draws from a state that is one of its arguments.
   int16_t operator_arg = -1;
-  // The operator to run writes into copies, which this op returns (auto_functionalized).
+  // This op runs another operator on copies of the arguments that the operator writes, and returns
+  // these copies (auto_functionalized).
   bool functionalizes = false;
 
   // Whether a result may be a tensor or may hold tensors. True without a schema. O(returns).
@@ -268,16 +271,17 @@ struct Op {
   bool is_builtin() const { return id.is_valid(); }
 };
 
-// Returns the built-in description of `name`, or nullptr. The table covers aten, prims,
-// _c10d_functional, the higher-order ops and the Python scalar functions of traces. Each row is
-// parsed on first use. O(1) expected.
+// Returns the built-in description of `name`, or nullptr. The table covers ops of aten, prims,
+// _c10d_functional and other libraries, and higher-order ops. It also covers Python functions that
+// traced graphs call on scalars, such as operator.add. The table's entry for an op is parsed on
+// first use. O(1) expected.
 const Op* find_builtin_op(std::string_view name);
 
 // Returns the number of built-in ops. Their ids are 0 to num_builtin_ops() - 1. O(1).
 size_t num_builtin_ops();
 
-// Returns the id of the built-in op `name`, or an invalid id. Does not parse the op's row. O(1)
-// expected.
+// Returns the id of the built-in op `name`, or an invalid id. Unlike find_builtin_op(), does not
+// parse the op's entry in the built-in table. O(1) expected.
 OpId find_op_id(std::string_view name);
 
 // Returns the built-in op with this id, which must be valid. O(1).
@@ -286,14 +290,15 @@ const Op& builtin_op(OpId id);
 // Returns all built-in ops, sorted by name.
 const std::vector<const Op*>& builtin_ops();
 
-// Returns the op that represents any op without a description. The returned op is opaque.
+// Returns the op that represents any op without a description. The returned op has the effects
+// kUndescribed.
 const Op& opaque_op();
 
 // Returns an op that a file describes by a schema. Effects and aliases come from the schema's
 // annotations. `tags` are the framework's operator tags. The op is pure only if `pure` is true.
 // Otherwise, the op is opaque: it may have effects that are not in its schema. If `effectful` is
-// true, the framework keeps the op's calls in order. In this case, the op is opaque and a barrier
-// for either value of `pure`. O(arguments * returns).
+// true, the framework keeps the op's calls in order. Then the op has the effects kOpaque and
+// kBarrier, whether `pure` is true or false. O(arguments * returns).
 Op describe_op(std::string_view name, const Schema& schema, const std::vector<std::string_view>& tags,
                std::optional<bool> pure, std::optional<bool> effectful);
 

@@ -21,8 +21,8 @@
 //   annotation := '(' set ['!'] ['->' set] ')'       where a set is names joined by '|', or '*'
 //   default    := word | string | '[' [default {',' default}] ']'
 //
-// Containers (Dict, Future, ...) and tuples are kept as written, with their contents. Nothing
-// recurses.
+// Containers (Dict, Future, ...) and tuples are stored as text, with their contents. The parser is
+// not recursive.
 
 namespace fxopt {
 namespace {
@@ -35,13 +35,14 @@ constexpr size_t kExcerptReach = 60;
 // Characters of a number, a boolean, None or an enumerator's name.
 bool is_value(char c) { return is_word(c) || c == '.' || c == '-' || c == '+'; }
 
-// Types whose parentheses hold types; after any other name they hold an alias annotation.
+// Whether parentheses after the type contain types. After any other type, they contain an alias
+// annotation.
 bool is_container(std::string_view type) {
   constexpr std::string_view kContainers[] = {"Dict", "Future", "RRef", "Await", "Tuple", "Union", "List", "Optional"};
   return std::find(std::begin(kContainers), std::end(kContainers), type) != std::end(kContainers);
 }
 
-// The integers of "[1, -2]"; nothing if it lists anything else.
+// Returns the integers of a list such as "[1, -2]", or nothing if the list contains anything else.
 std::optional<std::vector<int64_t>> read_integers(std::string_view list) {
   std::vector<int64_t> integers;
   list = list.substr(1, list.size() - 2);
@@ -104,7 +105,7 @@ class SchemaParser {
   void skip_space() {
     while (at_ < text_.size() && is_space(text_[at_])) ++at_;
   }
-  // Skips space, then `token` if it is next.
+  // Skips spaces. If `token` is next, skips it and returns true.
   bool accept(std::string_view token) {
     skip_space();
     if (!text_.substr(at_).starts_with(token)) return false;
@@ -121,7 +122,7 @@ class SchemaParser {
     return text_.substr(begin, at_ - begin);
   }
 
-  // Always false, so that callers may return it. The first failure is kept.
+  // Records the error, if it is the first. Always returns false, so callers can return the result.
   bool fail(std::string message, ErrorCode code = ErrorCode::kSyntax) {
     if (error_) return false;
     const size_t begin = at_ > kExcerptReach ? at_ - kExcerptReach : 0;
@@ -232,7 +233,7 @@ class SchemaParser {
     }
   }
 
-  // The text between parentheses, as written.
+  // Stores the text between parentheses without parsing the types in it.
   bool parse_nested_types(SchemaArg& arg) {
     const size_t begin = at_;
     size_t depth = 0;
@@ -270,7 +271,7 @@ class SchemaParser {
     return expect(")", "after the alias annotation");
   }
 
-  // A word, a string or a list of defaults, as written.
+  // Parses a word, a string or a list of defaults.
   bool parse_default(SchemaDefault& value) {
     skip_space();
     const size_t begin = at_;

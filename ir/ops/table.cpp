@@ -21,11 +21,11 @@ using E = Effect;
 using S = OpSet;
 using V = ViewKind;
 
-// Fields that few rows need.
+// Facts that few rows of the operator table state.
 struct RowExtra {
   std::string_view hidden_writes = {};   // written arguments that the schema does not declare
-  std::string_view hidden_aliases = {};  // per return, the undeclared argument it aliases, or "-"
-  std::string_view training = {};        // the argument that switches the writes on
+  std::string_view hidden_aliases = {};  // for each return, the argument that it aliases, or "-"
+  std::string_view training = {};        // the argument that enables the writes
   int16_t operator_arg = -1;
   bool has_subgraphs = false;
   bool is_multi_output = false;  // for rows without a schema
@@ -44,14 +44,15 @@ struct RowExtra {
   Holds holds = Holds::kItself;
 };
 
-// Texts are pointers, whose initialization takes no steps of constant evaluation.
+// Texts are pointers and not string_views, because compilers limit the number of steps in constant
+// evaluation.
 struct Row {
   const char* name;
-  const char* schema;  // from its opening parenthesis on; empty: none
+  const char* schema;  // from its opening parenthesis on; empty without a schema
   ComputeClass compute = C::kOther;
   OpSet sets = S::kNone;
-  Effect effects = E::kNone;  // beyond those of the schema
-  ViewKind view = V::kNone;   // kNone: as the schema's annotations say
+  Effect effects = E::kNone;  // in addition to the schema's effects
+  ViewKind view = V::kNone;   // for kNone, the schema's annotations decide
   RowExtra extra = {};
 };
 
@@ -61,7 +62,7 @@ constexpr Row kRows[] = {
 #include "ir/ops/libraries.inc"
 };
 
-// Splits "a b" into words, one by one.
+// Removes the first word of `words` and returns it.
 std::string_view next_word(std::string_view& words) {
   const size_t end = std::min(words.find(' '), words.size());
   const std::string_view word = words.substr(0, end);
@@ -75,7 +76,8 @@ int16_t known_arg(const Schema& schema, std::string_view name) {
   return position;
 }
 
-// "aten.add.Tensor" is "aten::add.Tensor" in a schema, and "aten.mm.default" is "aten::mm".
+// Returns the full schema of a row. "aten.add.Tensor" is "aten::add.Tensor" in a schema, and
+// "aten.mm.default" is "aten::mm".
 std::string schema_text(const Row& row) {
   const std::string_view name = row.name;
   const size_t space = name.find('.');
@@ -88,7 +90,7 @@ std::string schema_text(const Row& row) {
   return text += row.schema;
 }
 
-// Adds the facts that the schema hides to those of read_schema().
+// Adds the facts that the schema hides to the facts of read_schema().
 void add_hidden(const Row& row, Op& op) {
   const Schema& schema = *op.schema;
   for (std::string_view words = row.extra.hidden_writes; !words.empty();) {
@@ -165,7 +167,7 @@ class OpTable {
     return ops;
   }
 
-  // The op of row `i`, made on first use.
+  // Returns the op of row `i`. The op is created on first use.
   const Op& get(size_t i) {
     if (const Op* op = ops_[i].load(std::memory_order_acquire)) return *op;
     const std::lock_guard<std::mutex> lock(mutex_);

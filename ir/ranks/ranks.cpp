@@ -115,7 +115,8 @@ class Tracer {
     trace_.calls.push_back(std::move(call));
   }
 
-  // Adds its sends and receives one by one. Returns false if its lists do not show them.
+  // Adds the sends and receives of a batch one by one. Returns false if the call's lists do not
+  // show them.
   bool add_batch(const Graph& graph, NodeId node, const RankCall& like) {
     std::array<std::span<const Arg>, 4> lists;  // kinds, peers, tags, tensors
     for (size_t i = 0; i < lists.size(); ++i) {
@@ -143,7 +144,8 @@ class Tracer {
     return true;
   }
 
-  // Ranks may differ in whether a call writes to its input or to a given tensor.
+  // Returns the packet without the suffix of an in-place or out variant. Ranks may call different
+  // variants.
   static std::string plain_packet(std::string_view name) {
     std::string_view packet = packet_of(name);
     for (const std::string_view ending : {"_out", "_"}) {
@@ -170,7 +172,7 @@ class Tracer {
     return found;
   }
 
-  // The argument as text, for comparison with another rank's.
+  // Returns the argument as text, to compare it with the argument on another rank.
   std::string text(const Graph& graph, const Arg& arg, bool is_uneven) const {
     if (arg.is(ArgKind::kNode)) return text(graph, graph.value(arg.as_node()), is_uneven);
     if (arg.is(ArgKind::kInt)) return std::to_string(arg.as_int());
@@ -181,8 +183,8 @@ class Tracer {
       list += (list.size() > 1 ? ", " : "") + text(graph, child, is_uneven);
     return list + "]";
   }
-  // The number of elements and their type, which is all that NCCL gets. For uneven splits, the
-  // number of elements of a row.
+  // Returns the dtype and the number of elements, because NCCL gets only these. For uneven splits,
+  // returns the number of elements of one row.
   std::string text(const Graph& graph, const Value& value, bool is_uneven) const {
     if (value.kind != ValueKind::kTensor) return "?";
     const Tensor& tensor = graph.pool().tensor(value);
@@ -205,7 +207,7 @@ class Tracer {
   uint32_t num_batches_ = 0;
 };
 
-// A call of a group, by any rank: a vertex in the order of all calls.
+// A call that a rank issues.
 struct Site {
   const RankTrace* trace;
   const RankCall* call;
@@ -251,8 +253,8 @@ class Comparer {
     }
   }
 
-  // A rank must be a member of the groups it issues calls on. Every member with a file must know
-  // the group under that name and with that order.
+  // Checks that each rank is a member of the groups on which it issues calls. Also checks that all
+  // members with a file list the group with the same name and order of ranks.
   void check_groups() {
     std::map<std::pair<std::string, int64_t>, std::pair<const RankGroup*, const RankTrace*>>
         known;  // by name and member
@@ -296,7 +298,7 @@ class Comparer {
         most = std::max(most, issued[i]);
       }
     }
-    // A member that issues nothing on a group has no trace of it.
+    // Adds the members that issue no calls on a group.
     for (auto& [group, members] : calls_) {
       for (const int64_t rank : group.ranks) {
         if (by_rank_.contains(rank)) members[rank];
@@ -304,7 +306,7 @@ class Comparer {
     }
   }
 
-  // Compares all members of one group with the first, call by call.
+  // Compares all members of one group with the first member, call by call.
   void compare(const RankGroup& group, const std::map<int64_t, Calls>& members) {
     RankReport::Row row;
     row.group = group;
@@ -345,8 +347,8 @@ class Comparer {
     check_origins(group, members);
   }
 
-  // For each call the original calls it stands for, as places from 1 among all those of the group
-  // on that rank.
+  // Returns the original calls that each call replaces. Original calls are numbered from 1 among
+  // all original calls of the group on this rank.
   static std::vector<std::vector<size_t>> origins_of(const Calls& calls) {
     std::vector<uint64_t> all;
     for (const Site& site : calls) all.insert(all.end(), site.call->replaces.begin(), site.call->replaces.end());
@@ -361,8 +363,8 @@ class Comparer {
     return found;
   }
 
-  // Equal calls that stand for different ones exchange data that do not belong together, and
-  // nothing hangs.
+  // Reports equal calls that replace different original calls. These calls exchange data that do
+  // not belong together, although the job does not hang.
   void check_origins(const RankGroup& group, const std::map<int64_t, Calls>& members) {
     const auto places = [](const std::vector<size_t>& found) {
       return format_numbers(std::vector<int64_t>(found.begin(), found.end()));
@@ -387,7 +389,7 @@ class Comparer {
     }
   }
 
-  // In an all-to-all, each rank must receive as many rows as the other sends it.
+  // Checks an all-to-all. Each rank must expect as many rows as each other rank sends to it.
   bool check_parts(const RankGroup& group, const std::map<int64_t, Calls>& members, size_t i) {
     for (const auto& [rank, calls] : members) {
       for (const auto& [other, others] : members) {
@@ -428,7 +430,7 @@ class Comparer {
     return "";
   }
 
-  // Matches sends and receives, in order for each group, pair and tag.
+  // Matches sends with receives in order, for each group, pair of ranks and tag.
   void match_pairs() {
     Lanes lanes;
     for (const RankTrace& trace : traces_) {
@@ -443,7 +445,7 @@ class Comparer {
     for (const auto& [lane, ends] : lanes) {
       const auto& [sends, receives] = ends;
       const auto& [group, from, to, tag] = lane;
-      if (!by_rank_.contains(from) || !by_rank_.contains(to)) continue;  // the other end has no file
+      if (!by_rank_.contains(from) || !by_rank_.contains(to)) continue;  // one of the two ranks has no file
       for (size_t i = 0; i < std::max(sends.size(), receives.size()); ++i) {
         const bool is_alone = i >= sends.size() || i >= receives.size();
         if (!is_alone && data_of(sends[i]) == data_of(receives[i])) {
@@ -526,7 +528,7 @@ class Comparer {
     Site before, after;
   };
 
-  // Returns false if the edge exists, or would lead to its own start.
+  // Returns false if the edge exists already, or if it would lead from a vertex to itself.
   bool add_edge(uint32_t from, uint32_t to, const Site& before, const Site& after) {
     const bool is_known =
         std::any_of(edges_[from].begin(), edges_[from].end(), [to](const Edge& edge) { return edge.to == to; });
@@ -535,7 +537,8 @@ class Comparer {
     return true;
   }
 
-  // The shortest way back to the vertex, among vertices that have no place in an order.
+  // Returns the shortest circle through the vertex. Uses only vertices that have no place in the
+  // common order.
   std::vector<const Edge*> circle_from(uint32_t vertex, const std::vector<uint32_t>& missing) const {
     std::map<uint32_t, std::pair<uint32_t, const Edge*>> reached;
     std::deque<uint32_t> open = {vertex};

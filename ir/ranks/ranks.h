@@ -38,8 +38,8 @@ struct RankCall {
   std::vector<int64_t> given, taken;
 };
 
-// A communicator as its members describe it. Two communicators with equal ranks but different uids
-// are different.
+// A process group (communicator), as the file of one rank lists it. Two groups with equal ranks but
+// different uids are different groups.
 struct RankGroup {
   std::string uid;
   std::vector<int64_t> ranks;
@@ -50,22 +50,23 @@ struct RankTrace {
   int64_t rank = 0;
   std::string file;
   std::vector<RankGroup> groups;
-  // Calls in the order in which the runs of the step issue them.
+  // Calls in the order in which the graphs of the training step issue them.
   std::vector<RankCall> calls;
   // Descriptions of collectives that no wait completes, and of reads before a wait.
   std::vector<std::string> undisciplined;
   // Number of calls on groups that the file does not list. These calls are not compared.
   size_t unknown = 0;
-  // Number of calls in graphs that nodes run. These calls are not examined.
+  // Number of collectives in graphs that do not contribute to `calls`, such as subgraphs of
+  // higher-order ops. These collectives are not examined.
   size_t hidden = 0;
 };
 
-// Returns the calls that one rank issues. The graphs of a step are read in the order of its
-// invocations. If the file records no invocations, the graphs are read in the order of the file.
-// O(nodes + edges).
+// Returns the calls that one rank issues. The graphs are read in the order in which the training
+// step runs them. If the file does not record this order, the top-level graphs are read in the
+// order of the file. O(nodes + edges).
 RankTrace trace_rank(const Module& module, int64_t rank, const std::string& file);
 
-// Returns a name of 32 hexadecimal digits for the calls that the rank issues, in order. Each call
+// Returns a hash of the calls that the rank issues, in order, as 32 hexadecimal digits. Each call
 // contributes:
 // - RankCall::what, or the word "message" for a send or receive
 // - the number of ranks of the call's group
@@ -73,7 +74,7 @@ RankTrace trace_rank(const Module& module, int64_t rank, const std::string& file
 // - the original calls that the call replaces, numbered among all original calls
 //
 // None of these values depends on the rank. All ranks that run one program therefore have the same
-// name. The name is empty if the rank issues nothing. O(calls log calls).
+// hash. The result is empty if the rank issues nothing. O(calls log calls).
 std::string name_of_calls(const RankTrace& trace);
 
 // A disagreement between ranks.
@@ -97,7 +98,7 @@ struct RankConflict {
 struct RankReport {
   struct Row {
     RankGroup group;
-    // Number of calls of the member that issues most calls. Messages are included.
+    // Number of calls of the member that issues most calls. Sends and receives are included.
     size_t calls = 0;
     std::vector<int64_t> missing;  // members for which no file was given
   };
@@ -109,8 +110,8 @@ struct RankReport {
 // Compares the traces of different ranks.
 //
 // - The collectives of each group's members are compared one by one. The original calls that each
-//   collective replaces are compared as well. Original calls are numbered in the order of their
-//   uids, because ranks may give their nodes different uids.
+//   collective replaces are compared as well. Each rank's original calls are sorted by uid, and
+//   their positions in this order are compared. The uids themselves may differ between ranks.
 // - Sends are matched with receives in order, for each group, pair of ranks and tag.
 // - The calls of all groups must have a common order that preserves each rank's order of issue.
 //   This condition is sufficient for any number of streams. With NCCL 2.26 or newer, a job with a
@@ -120,8 +121,9 @@ struct RankReport {
 // at the first conflict of each group, pair of ranks and tag. The search for a circle runs only if
 // no other conflict was found. The shortest circle is reported.
 //
-// O(calls log calls). If a circle exists, at most 4,096 searches follow, one from each call that
-// has no place in the common order.
+// O(calls log calls). If no common order exists, the calls that could not be ordered are the
+// starting points of searches for a circle. At most 4,096 of these calls are used as starting
+// points.
 RankReport compare_ranks(const std::vector<RankTrace>& traces);
 
 }  // namespace fxopt

@@ -15,16 +15,17 @@ namespace fxopt {
 // needed.
 using PhaseSource = std::function<const PhaseMap&()>;
 
-// Whether autograd may run through the graph when the graph is executed. `detach` and gradient
-// modes then decide which gradients result. The answer is false only in these cases:
+// Whether autograd may run through the graph when the graph is executed. If so, `detach` calls and
+// gradient modes decide which gradients result. This function ignores them. Returns false only in
+// these cases:
 //   - A node is backward, by its mark or by inference. The gradients are then part of the graph.
 //   - No tensor requires grad, and the kind of the graph is recorded (forward, joint, optimizer,
 //     inference, ...). AOTAutograd's descriptions of inputs are not used for this decision, because
 //     torch.export adds them to graphs through which autograd runs.
 //
 // `phases` returns resolve_phases() of the graph. A subgraph is differentiated with the graphs that
-// run it. For a subgraph, the answer is true if the answer is true for any graph of the module that
-// is not a subgraph. O(nodes), plus infer_phases() for a graph without marks.
+// run it. Therefore a subgraph may be differentiated if any graph of the module that is not a
+// subgraph may be differentiated. O(nodes), plus infer_phases() for a graph without marks.
 bool may_be_differentiated(const Graph& graph, const PhaseSource& phases);
 
 // Whether the operator returns a view of its operand through which no gradient flows. This is true
@@ -32,15 +33,18 @@ bool may_be_differentiated(const Graph& graph, const PhaseSource& phases);
 bool ends_gradients(const Op& op);
 
 // Returns the nodes through whose results a gradient may flow. may_be_differentiated() must be true
-// for the graph. The result of such a node may be floating-point or complex. The node is an input,
-// a call with an operand through which a gradient may flow, or a call whose storage is written.
-// Detaches, and values computed only from constants and integers, are left out. O(nodes + edges +
-// buffers).
+// for the graph. A node qualifies if its result is floating-point, complex or of unknown dtype, if
+// ends_gradients() is false, and if one of these conditions is met:
+//   - The node is an input, an attribute or another node that is not a call.
+//   - A gradient may flow through one of the node's operands.
+//   - Some node writes to the storage of the result.
+// O(nodes + edges + buffers).
 IdMap<NodeId, bool> reached_by_gradients(const Graph& graph, const StorageMap& storages);
 
-// Divides a graph into stretches. A stretch runs under one set of modes: gradient mode, inference
-// mode and autocast. A call that changes a mode starts the next stretch. The same call may compute
-// different values in two stretches, or record different things for autograd.
+// Divides the schedule of a graph into stretches. All nodes of a stretch run under one gradient
+// mode, inference mode and autocast. A call that changes a mode starts the next stretch. Two equal
+// calls in different stretches may compute different values, and autograd may record the two calls
+// differently.
 class ModeMap {
  public:
   explicit ModeMap(const Graph& graph);

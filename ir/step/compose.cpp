@@ -18,7 +18,7 @@ using Source = StepInput::Source;
 
 class Composer {
  public:
-  // `hands_all`: see compose_for_proof().
+  // If `hands_all` is true, composes as compose_for_proof() describes.
   Composer(Module& module, const Step& step, bool hands_all)
       : module_(module), step_(step), hands_all_(hands_all), graph_(add_graph(module)) {}
 
@@ -62,7 +62,8 @@ class Composer {
       const NodeId id = add_copy(at, run.placeholders[i], phase_of(at, run.placeholders[i]));
       input_names_.push_back(name_of_input(graph_of(at)[run.placeholders[i]].name));
       if (source == Source::kBegin) continue;
-      // Their owner keeps them to the end of the run, see end_run().
+      // Without this, the input would be live in the whole step. end_run() keeps the input live to
+      // the end of the run.
       NodeExtra& extra = graph_.mutable_extra(id);
       if (!extra.input.has_value()) extra.input.emplace();
       extra.input->donated = true;
@@ -87,7 +88,8 @@ class Composer {
     }
   }
 
-  // Maps the storages recorded for the placeholder, in this run, to those of the given value.
+  // For this run, maps the storages recorded for the placeholder to the storages of the value
+  // `given`.
   void join_storages(size_t at, NodeId placeholder, NodeId given) {
     const Graph& graph = graph_of(at);
     std::vector<StorageId> own, other;
@@ -152,8 +154,9 @@ class Composer {
     }
   }
 
-  // The storage in the step: that of the value an input is bound to; a new one if the graph has run
-  // before; else the recorded one.
+  // Returns the storage that a recorded storage has in the step. For a bound input, this is the
+  // storage of the bound value. If the graph has run before, this is a new storage. Otherwise this
+  // is the recorded storage.
   StorageId storage(size_t at, StorageId recorded) {
     if (!recorded.is_valid()) return recorded;
     const auto found = storages_[at].find(recorded);
@@ -165,7 +168,8 @@ class Composer {
     return own;
   }
 
-  // The attribute exists once, under its path, or under another if something else has that path.
+  // Adds the attribute to the step once. If another object has its path, the attribute gets a new
+  // path.
   void share_attribute(const Graph& graph, NodeId id) {
     const TargetId target = graph_[id].target;
     const Attribute* attribute = target.is_valid() ? attribute_of(graph, module_.target(target).name) : nullptr;
@@ -175,7 +179,8 @@ class Composer {
     if (placed->second != attribute->path) graph_[id].target = module_.target(module_.text(placed->second));
   }
 
-  // The attribute's path in the step: its own, unless another graph uses that for something else.
+  // Returns the attribute's path in the step. This is its own path, or a new path if another graph
+  // uses the path for another object.
   StringId place_attribute(const Graph& graph, Attribute attribute) {
     const auto [taken, is_new] = attributes_.try_emplace(attribute.path, attribute);
     if (!is_new && name_same_thing(taken->second, attribute)) return attribute.path;
@@ -203,7 +208,8 @@ class Composer {
 
   // -- outputs of a run
 
-  // Whether only a later run of the step takes the output.
+  // Whether the output is only for a later run of the step. The step then does not return the
+  // output.
   bool is_inner(size_t at, size_t output) const {
     const Graph& graph = graph_of(at);
     if (hands_all_ && Step::is_saved(graph, output)) return graph.kind == GraphKind::kForward && step_.runs.size() > 1;
@@ -231,7 +237,7 @@ class Composer {
       if (is_inner(at, i)) continue;
       if (spec.role == OutputRole::kGradient && !hands_all_) {
         const NodeId parameter = parameter_of(at, spec);
-        // An activation's gradient: another run takes it.
+        // This is the gradient of an activation, which another run takes.
         if (!parameter.is_valid() && run.is_taken[i]) continue;
         if (parameter.is_valid() && !gradients_.insert(parameter).second) {
           kept.push_back(value);
@@ -256,7 +262,8 @@ class Composer {
     }
   }
 
-  // True if the new value of an input was copied into it, or is the input itself.
+  // Copies the new value of an input into the input, unless the value is the input itself. Returns
+  // false if the input is not found.
   bool copy_back(size_t at, const OutputSpec& spec, NodeId value) {
     const Graph& graph = graph_of(at);
     const NodeId placeholder = spec.of.is_valid() ? graph.find(spec.of) : input_named(at, spec.fqn);
@@ -276,7 +283,8 @@ class Composer {
     return true;
   }
 
-  // The parameter, as it is in the step, whose gradient this is; invalid for other gradients.
+  // Returns the step's node of the parameter whose gradient the output is. Invalid for other
+  // gradients.
   NodeId parameter_of(size_t at, const OutputSpec& spec) {
     const Graph& graph = graph_of(at);
     const NodeId of = spec.of.is_valid() ? graph.find(spec.of) : NodeId();
@@ -284,7 +292,8 @@ class Composer {
     return parameter_named(spec.fqn, spec.subclass_path);
   }
 
-  // The placeholder of that name in the model; invalid if none exists.
+  // Returns the placeholder with the name `fqn` in the model. Invalid if no placeholder has this
+  // name.
   NodeId input_named(size_t at, StringId fqn) {
     if (!fqn.is_valid() || module_.text(fqn).empty()) return NodeId();
     const auto [named, is_new] = named_inputs_.try_emplace(step_.runs[at].graph);
@@ -338,15 +347,15 @@ class Composer {
   Graph& graph_;
   std::vector<StringId> input_names_;
   std::map<StringId, size_t> input_counts_;
-  std::vector<IdMap<NodeId, NodeId>> mapped_;  // by run: a node to its copy
+  std::vector<IdMap<NodeId, NodeId>> mapped_;  // by run: from a node to its copy
   std::set<GraphId> has_run_;
-  std::vector<bool> runs_again_;                             // by run: its graph has run before
-  std::vector<HashMap<StorageId, StorageId>> storages_;      // by run: a recorded one to the step's
+  std::vector<bool> runs_again_;                             // by run: whether its graph has run before
+  std::vector<HashMap<StorageId, StorageId>> storages_;      // by run: from a recorded storage to the step's storage
   std::map<StringId, Attribute> attributes_;                 // by path
-  std::map<std::pair<GraphId, StringId>, StringId> placed_;  // a graph's path to the step's
+  std::map<std::pair<GraphId, StringId>, StringId> placed_;  // from a graph's path to the step's path
   std::map<GraphId, HashMap<StringId, size_t>> attribute_places_;
   std::map<GraphId, std::map<StringId, NodeId>> named_inputs_;
-  std::set<NodeId> gradients_;  // the parameters that have one
+  std::set<NodeId> gradients_;  // the parameters that have a gradient
   std::vector<NodeId> added_;   // gradients of such a parameter in a later run
   std::map<std::pair<StringId, std::vector<StringId>>, NodeId> parameters_;
   std::vector<Arg> results_;

@@ -24,8 +24,8 @@ bool redraws(const Graph& graph, NodeId node) {
          !is_recorded_draw(graph, node);
 }
 
-// Numbers nodes so that two nodes have the same number if the same calls lead to both. Draws count
-// as calls like any other. A node that may write has a number of its own.
+// Numbers nodes. Two nodes have the same number if the same calls on the same inputs compute them.
+// Random draws are treated like other calls. A node that may write has a unique number.
 class Congruence {
  public:
   explicit Congruence(const Graph& graph) : graph_(graph), numbers_(graph.num_ids(), 0) {
@@ -87,8 +87,8 @@ void find_drawn_twice(const Graph& graph, const PhaseMap& phases, const StorageS
   if (count == 0) return;
   doubts.push_back({"drawn-twice", first,
                     named(graph, first) + " in backward repeats the random draw of " + named(graph, original) +
-                        " in forward, but no slot is recorded. The repeated draw returns other numbers, and gradients "
-                        "are computed from these" +
+                        " in forward, but the draw has no recorded rng_slot. The repeated draw returns other numbers, "
+                        "and gradients are computed from these numbers" +
                         (count > 1 ? "; " + count_of(count, "draw") + " in total" : "")});
 }
 
@@ -107,8 +107,8 @@ void find_region_inputs(const Graph& graph, std::vector<GraphDoubt>& doubts) {
   doubts.push_back(
       {"region-inputs", first,
        count_of(count, "input") +
-           " counted as separate memory, although recorded on the storage of another input. PyTorch records results "
-           "of regions in this way"});
+           " counted as separate memory, although the file records one storage for several inputs. PyTorch records "
+           "the results of `nested_compile_region` in this way"});
 }
 
 }  // namespace
@@ -119,7 +119,7 @@ std::vector<GraphDoubt> find_doubts(const Graph& graph, const PhaseMap& phases, 
     const NodeId first = phases.overruled.front();
     doubts.push_back(
         {"phase-overruled", first,
-         count_of(phases.overruled.size(), "node") + " treated as forward although marked backward, first " +
+         count_of(phases.overruled.size(), "node") + " treated as forward despite the phase mark `backward`, first " +
              named(graph, first) +
              ": outputs of forward depend on the marked nodes. Autograd inside forward can leave such marks"});
   }

@@ -9,8 +9,8 @@
 
 namespace fxopt {
 
-// A property of a graph about which fxopt always warns the user. `code` is a stable word with
-// dashes.
+// A property of a graph about which fxopt always warns the user. `code` is the stable name of the
+// warning, such as "drawn-twice".
 struct GraphDoubt {
   std::string_view code;
   NodeId node;  // the first node that has the property
@@ -19,16 +19,17 @@ struct GraphDoubt {
 
 // Returns the doubts about a graph in this order, each at most once:
 //
-//   phase-overruled  Nodes are marked backward, but a forward output depends on them. Autograd
-//                    inside forward can cause such marks.
-//   drawn-twice      Backward repeats a random draw of forward from the same inputs. No slot is
-//                    recorded for the draw, so the numbers differ. Eager checkpointing causes this
-//                    difference if it does not keep the generator's state.
-//   region-inputs    Several inputs are recorded on one storage. PyTorch records results of a
-//                    region in this way if the region is called more than once. Each of these
-//                    inputs is counted as memory of its own.
+//   phase-overruled  Nodes have the phase mark backward, but a forward output depends on these
+//                    nodes. Autograd inside forward can cause these marks.
+//   drawn-twice      Backward repeats a random call of forward with equal inputs. The generator
+//                    state of the call is not recorded (RngSlot), so the two calls return different
+//                    numbers. Eager checkpointing causes this difference if it does not restore the
+//                    generator's state.
+//   region-inputs    The file records one storage for several inputs. PyTorch does so for results
+//                    of a graph that is called once for each layer (nested_compile_region, see
+//                    ir/alias/regions.h). fxopt counts separate memory for each of these inputs.
 //
-// `storages` is called only if draws are compared. O(nodes + edges).
+// `storages` is called only if random calls are compared. O(nodes + edges).
 std::vector<GraphDoubt> find_doubts(const Graph& graph, const PhaseMap& phases, const StorageSource& storages);
 
 }  // namespace fxopt

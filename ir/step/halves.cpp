@@ -15,12 +15,12 @@ namespace {
 
 bool is_symbolic(const Graph& graph, NodeId node) { return graph.value(node).kind == ValueKind::kSymbolic; }
 
-// Copies that recompute made are excluded: it was decided that backward computes them.
+// Recomputed copies are excluded, because a pass decided that backward computes them.
 bool is_size(const Graph& graph, NodeId node) {
   return is_symbolic(graph, node) && graph.op(node).is_pure() && !is_recomputed(graph, node);
 }
 
-// Whether backward reads only the tensor's sizes. The tensor need not be saved for these.
+// Whether backward reads only the tensor's sizes. In that case, the tensor need not be saved.
 bool backward_reads_sizes_of(const Graph& graph, const PhaseMap& phases, NodeId node) {
   if (graph.value(node).kind != ValueKind::kTensor) return false;
   for (UseId use = graph.first_use(node); use.is_valid(); use = graph.use(use).next) {
@@ -62,14 +62,15 @@ class Halver {
     halves_.arriving.insert(halves_.arriving.end(), states.begin(), states.end());
   }
 
-  // A state, such as a generator's, that the runtime passes to backward by itself.
+  // Whether the node is a state, such as a generator state, that the runtime passes directly to
+  // backward.
   bool is_state_of_backward(NodeId node) const {
     constexpr InputRole kStates[] = {InputRole::kRngState, InputRole::kSeed, InputRole::kRngOffset, InputRole::kToken,
                                      InputRole::kBackwardState};
     if (std::ranges::find(kStates, recorded_role(graph_, node)) == std::end(kStates)) {
       return false;
     }
-    // The prefix is AOTAutograd's.
+    // AOTAutograd gives these inputs the prefix "bwd_".
     if (!graph_.has_users(node)) return graph_.name_of(node).starts_with("bwd_");
     for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
       if (!halves_.in_backward[graph_.use(use).user]) return false;
@@ -77,7 +78,7 @@ class Halver {
     return true;
   }
 
-  // A node that only backward may read, but that belongs to forward.
+  // Whether the node belongs to forward even if only backward reads the node.
   bool is_forward_part(NodeId node) const {
     const bool is_symbol = is_size(graph_, node);
     bool is_part = false, is_forward = true;

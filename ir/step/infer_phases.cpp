@@ -16,8 +16,8 @@
 namespace fxopt {
 namespace {
 
-// Ops with which autograd and its users make the gradient of a loss: filled like the loss, or
-// filled with a constant.
+// Ops with which autograd and its users create the gradient of a loss. The first table has ops that
+// take the loss, and the second table has ops without operands.
 constexpr std::array<std::string_view, 2> kSeedsLikeLoss = {"aten.ones_like.default", "aten.full_like.default"};
 constexpr std::array<std::string_view, 3> kConstantSeeds = {"aten.full.default", "aten.ones.default",
                                                             "aten.scalar_tensor.default"};
@@ -31,10 +31,10 @@ struct Leaf {
 
 struct Candidate {
   NodeId node;
-  NodeId loss;  // invalid: a constant
+  NodeId loss;  // invalid for a constant
 };
 
-// One floating-point element, as a loss has; also if nothing is recorded.
+// Whether the node's value may be a loss: one floating-point element, or no recorded value.
 bool may_be_loss(const Graph& graph, NodeId node) {
   if (graph.value(node).kind == ValueKind::kAbsent) return true;
   const Tensor* tensor = single_tensor(graph, node);
@@ -62,7 +62,7 @@ class PhaseInference {
     }
   }
 
-  // For a graph that may carry marks.
+  // Implements reach_of_gradients(). The graph may have marks.
   std::optional<GradientReach> reach() {
     if (!find_closure()) return std::nullopt;
     std::vector<NodeId> outputs;
@@ -93,7 +93,7 @@ class PhaseInference {
            leaf.role != OutputRole::kUser;
   }
 
-  // False: no seed, no backward.
+  // Returns false if the graph has no seed, and therefore no backward.
   bool find_closure() {
     find_seeds();
     if (map_.seeds.empty()) return false;
@@ -121,8 +121,8 @@ class PhaseInference {
       candidates.push_back({node, loss->as_node()});
     }
     accept(candidates);
-    // A constant seed shows nothing about its loss, so only a graph known to hold a backward pass
-    // is searched for one.
+    // A constant seed does not refer to its loss. Therefore constant seeds are searched only in a
+    // graph that is known to contain a backward pass.
     if (!map_.seeds.empty() || !is_known_to_hold_backward()) return;
     candidates.clear();
     for (const NodeId node : graph_.nodes()) {
@@ -132,7 +132,7 @@ class PhaseInference {
     accept(candidates);
   }
 
-  // How sure a candidate is. A graph's seeds are its candidates of the best grade.
+  // How certain a candidate is, best first. A graph's seeds are the candidates with the best grade.
   enum class Grade : uint8_t { kReturnedLoss, kLossOfOutput, kUnreturnedLoss, kNone };
 
   void accept(const std::vector<Candidate>& candidates) {
@@ -195,8 +195,8 @@ class PhaseInference {
       }
     }
     if (!leads_to_gradient) return Grade::kNone;
-    // Ones like some scalar, leading to an output: a loss that is not returned counts only in a
-    // graph known to hold a backward pass.
+    // The candidate may be an ordinary ones_like. If the loss is not returned, the candidate is
+    // accepted only in a graph that is known to contain a backward pass.
     if (result == Grade::kUnreturnedLoss && !(candidate.loss.is_valid() && is_known_to_hold_backward())) {
       return Grade::kNone;
     }
@@ -209,7 +209,7 @@ class PhaseInference {
 
   void add_private_nodes() {
     const IdMap<NodeId, bool> between = nodes_between_backward();
-    // Buffers read by a later forward node than the current one.
+    // Buffers that a forward node after the current node reads.
     IdMap<BufferId, bool> read_by_forward(storages_.num_buffers(), false);
     IdMap<NodeId, bool> returned(graph_.num_ids(), false);  // as something other than a gradient
     for (const Leaf& leaf : leaves_) {
@@ -229,8 +229,8 @@ class PhaseInference {
     }
   }
 
-  // The runtime of a joint graph writes inputs when forward ends; the list of nodes has these
-  // writes last.
+  // Whether the node is a write to an input of a joint graph. The runtime performs these writes
+  // when forward ends, although they are last in the schedule.
   bool updates_input(NodeId node) const {
     return is_joint_ && std::ranges::any_of(storages_.writes(node), [this](BufferId buffer) {
              return storages_.buffer(buffer).source != BufferSource::kNode;
@@ -256,7 +256,8 @@ class PhaseInference {
     return leaf.role != OutputRole::kGradient && !in_closure(leaf.node);
   }
 
-  // Calls and attributes whose nearest earlier anchor is backward.
+  // Returns the calls and attributes whose nearest earlier anchor is a member of the closure. An
+  // anchor is a member, or an ancestor of a forward output.
   IdMap<NodeId, bool> nodes_between_backward() const {
     IdMap<NodeId, bool> forward_anchor(graph_.num_ids(), false);
     for (const Leaf& leaf : leaves_) {
@@ -281,7 +282,7 @@ class PhaseInference {
     return between;
   }
 
-  // A getitem follows the node it takes from, wherever it is.
+  // A getitem has the phase of its operand, wherever the getitem is.
   void follow_parent(NodeId node) {
     const NodeId whole = whole_of(graph_, node);
     if (whole.is_valid() && !in_closure(node)) map_.phase[node] = map_.phase.get(whole);

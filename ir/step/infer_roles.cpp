@@ -17,7 +17,7 @@
 namespace fxopt {
 namespace {
 
-constexpr size_t kMaxTangents = 256;  // bounds the search for their number
+constexpr size_t kMaxTangents = 256;  // bounds the search for the number of tangents
 
 class RoleInference {
  public:
@@ -57,7 +57,7 @@ class RoleInference {
     }
   }
 
-  // The role in which all users take the node.
+  // Returns the role in which all users read the node, or kUnspecified if the users differ.
   InputRole role_by_users(NodeId node) const {
     const std::vector<NodeId> users = graph_.users(node);
     if (users.empty()) return InputRole::kUnspecified;
@@ -71,7 +71,8 @@ class RoleInference {
     const auto is_it = [node](const Arg* arg) {
       return arg != nullptr && arg->is(ArgKind::kNode) && arg->as_node() == node;
     };
-    // An operator run with a state it is given, before the operator or by name.
+    // An operator that runs another operator with a given generator state. The state is the
+    // argument before the operator, or the keyword argument rng_state.
     if (op.operator_arg == 1 && is_it(graph_.arg(user, 0))) return InputRole::kRngState;
     if (op.operator_arg >= 0 && is_it(graph_.kwarg(user, "rng_state"))) return InputRole::kRngState;
     if (op.compute != ComputeClass::kRandom || !op.schema.has_value()) return InputRole::kUnspecified;
@@ -96,7 +97,7 @@ class RoleInference {
 
   // -- joint graphs
 
-  // One way to read a joint graph.
+  // One possible division of a joint graph's placeholders and outputs.
   struct Reading {
     size_t tangents = 0;                               // the last placeholders
     size_t forward = 0;                                // the first outputs
@@ -110,7 +111,7 @@ class RoleInference {
       if (tensor == nullptr || !is_floating(tensor->dtype)) break;
       std::optional<Reading> reading = read_joint(count);
       if (!reading.has_value() || !tangents_fit(*reading) || !dependencies_fit(*reading)) continue;
-      if (found.has_value()) return;  // more than one reading
+      if (found.has_value()) return;  // more than one division is possible
       found = std::move(reading);
     }
     if (found.has_value()) take_joint(*found);
@@ -125,13 +126,15 @@ class RoleInference {
 
   bool is_opaque(NodeId node) const { return graph_.value(node).kind == ValueKind::kOpaque; }
 
-  // A part of a tensor subclass that is no tensor is returned in place of its gradient.
+  // If a component of a tensor subclass is not a tensor, the graph returns the component in place
+  // of a gradient.
   bool fits_gradient(NodeId gradient, NodeId input) const {
     return is_opaque(input) ? is_opaque(gradient) : same_shape(gradient, input);
   }
 
-  // Matches outputs with placeholders, both from their ends. A None stands for a whole tensor
-  // subclass, whose last parts are those that are no tensors.
+  // Matches outputs with placeholders, starting at the last output and the last placeholder before
+  // the tangents. One None replaces all components of a tensor subclass. The components that are
+  // not tensors come last.
   std::optional<Reading> read_joint(size_t tangents) const {
     Reading reading;
     reading.tangents = tangents;
@@ -151,7 +154,7 @@ class RoleInference {
     return reading;
   }
 
-  // Forward outputs have the tangents' shapes, in their order.
+  // Whether forward outputs have the shapes of the tangents, in the same order.
   bool tangents_fit(const Reading& reading) const {
     size_t next = roles_.inputs.size() - reading.tangents;
     for (size_t i = 0; i < reading.forward && next < roles_.inputs.size(); ++i) {
@@ -228,9 +231,9 @@ class RoleInference {
     match(gradients, candidates());
   }
 
-  // Floating-point placeholders; if some are recorded to require a gradient, only those.
-  // Placeholders without users are included: tied weights are several placeholders with one
-  // storage.
+  // Returns the floating-point placeholders. If the file records that some placeholders require a
+  // gradient, returns only those placeholders. Placeholders without users are included: tied
+  // weights are several placeholders with one storage.
   std::vector<DerivedInput*> candidates() {
     std::vector<DerivedInput*> floating, marked;
     for (DerivedInput& input : roles_.inputs) {
@@ -247,7 +250,7 @@ class RoleInference {
     size_t next = 0;
     for (size_t i = 0; i < gradients.size(); ++i, ++next) {
       while (next < inputs.size() && !same_shape(gradients[i]->node, inputs[next]->node)) ++next;
-      if (next == inputs.size()) return;  // not in one order
+      if (next == inputs.size()) return;  // gradients and placeholders differ in their order
       left[i] = next;
     }
     next = inputs.size();

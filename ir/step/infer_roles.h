@@ -19,7 +19,7 @@ struct DerivedInput {
 struct DerivedOutput {
   NodeId node;  // invalid if the leaf is None or not a node
   OutputRole role = OutputRole::kUnspecified;
-  // The placeholder whose gradient or new value the leaf is. Invalid if no placeholder can be
+  // The leaf is the gradient or the new value of this placeholder. Invalid if no placeholder can be
   // inferred.
   NodeId of;
 };
@@ -31,25 +31,27 @@ struct RoleMap {
 
 // Infers the roles of placeholders and outputs from values, order and dependencies only. Names and
 // recorded roles are ignored, with one exception: infer_phases() uses recorded roles to find the
-// gradient's seed.
+// seed, which is the gradient of the loss.
 //
 //   symbol        A symbolic value.
-//   tangent       In a joint graph, one of the last k placeholders. The outputs must be m forward
-//                 outputs, followed by one gradient or None for each other placeholder. The
-//                 gradients have the order and the shapes of these placeholders. The k tangents
-//                 have the shapes of forward outputs, in the same order. No forward output depends
-//                 on a tangent, every gradient depends on a tangent, and no other k fits. A
-//                 component of a tensor subclass that is not a tensor is returned in place of its
-//                 gradient.
-//   gradient      An output that depends on a tangent or on the seed. In a joint graph, the place
-//                 of the output determines the placeholder. In other graphs, gradients are matched
-//                 with the floating-point placeholders in order and by equal shapes. If some
-//                 placeholders are recorded to require gradients, only these are used. A match is
-//                 accepted if the leftmost and the rightmost assignment are equal.
+//   tangent       In a joint graph, one of the last k placeholders, where k is the only number that
+//                 meets these conditions. The outputs are forward outputs, followed by one gradient
+//                 or None for each earlier placeholder. The gradients have the order and the shapes
+//                 of these placeholders. The k tangents have the shapes of forward outputs, in the
+//                 same order. No forward output depends on a tangent, and every gradient depends on
+//                 a tangent. If a component of a tensor subclass is not a tensor, the graph returns
+//                 that component in place of a gradient.
+//   gradient      An output that depends on a tangent or on the seed. In a joint graph, the
+//                 position of the output determines the placeholder. In other graphs, gradients are
+//                 matched with the floating-point placeholders in order and by equal shapes. If the
+//                 file records that some placeholders require gradients, only these placeholders
+//                 are matched. The match of a gradient is accepted only if the leftmost and the
+//                 rightmost assignment of all gradients give this gradient the same placeholder.
 //   parameter     A placeholder whose gradient is an output of the graph. An input whose gradient
 //                 the caller requests cannot be distinguished from a parameter.
-//   loss          The value with a single element after which the seed is modelled. If there is
-//                 only one tangent, the value with a single element that has the tangent's shape.
+//   loss          In a joint graph with one tangent, the only forward output that has a single
+//                 element and the tangent's shape. In other graphs, an output on the storage of the
+//                 seed's operand, as in ones_like(loss).
 //   mutation      An output on the storage of a placeholder that some node writes.
 //   seed, offset  A placeholder that random operators read only as the argument named `seed` or
 //                 `offset`.
@@ -57,17 +59,18 @@ struct RoleMap {
 //   saved value   In a backward graph, a tensor that is not floating-point. A tensor of this kind
 //                 cannot be a gradient.
 //
-// Other roles cannot be inferred. For example, an input looks like a buffer, and a returned buffer
-// update looks like a user's output. O((nodes + edges) * number of values of k whose shapes fit).
+// Other roles cannot be inferred. For example, an input looks like a buffer, and the new value of a
+// buffer looks like a user's output. O((nodes + edges) * number of values of k whose shapes fit).
 // Normally only one k fits.
 RoleMap infer_roles(const Graph& graph);
 // An overload for callers that already have the storages.
 RoleMap infer_roles(const Graph& graph, const StorageMap& storages);
 
-// Returns the tangents of a graph that may be joint but records no tangents. Tangents are inferred
-// only from values and order. O(nodes + edges).
+// Returns the placeholders that are tangents according to infer_roles(). Returns nothing if the
+// recorded kind of the graph is not joint. Intended for graphs that record no tangents. The
+// complexity is that of infer_roles().
 std::vector<NodeId> infer_tangents(const Graph& graph, const StorageMap& storages);
-// Records these inputs as tangents, and the graph as joint.
+// Records in the graph that the placeholders `tangents` are tangents, and that the graph is joint.
 void write_tangents(Graph& graph, const std::vector<NodeId>& tangents);
 
 }  // namespace fxopt

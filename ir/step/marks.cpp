@@ -23,7 +23,7 @@ bool is_key_of_mark(std::string_view key) {
   return key == kMark || key == kParts || key == kName || key == kTotal || key == kAlso;
 }
 
-// The number in `value[1]`; nothing for other nodes.
+// Returns the index of a getitem, such as 1 for `value[1]`. Returns nothing for other nodes.
 std::optional<int64_t> part_number(const Graph& graph, NodeId node) {
   if (!whole_of(graph, node).is_valid()) return std::nullopt;
   const Arg* key = graph.arg(node, 1);
@@ -34,7 +34,8 @@ bool has_part(const Mark& mark, int64_t part) { return std::ranges::binary_searc
 
 bool names_part(const Mark& mark, int64_t part) { return mark.exists && (!mark.has_parts || has_part(mark, part)); }
 
-// The endings in `also`: for the name of a part, and for a name merged into it.
+// The endings of names in `also`. named_as() is for the name of a part (a result of the call), and
+// merged_into() is for a name that was merged into the part.
 std::string named_as(int64_t part) { return "=" + std::to_string(part); }
 std::string merged_into(int64_t part) { return "@" + std::to_string(part); }
 
@@ -47,8 +48,8 @@ std::vector<Arg> without_marks(const Graph& graph, std::span<const Arg> items) {
   return others;
 }
 
-// Replaces the mark in `custom`. Without a mark, removes the old one, and `custom` if it is then
-// empty.
+// Replaces the mark in `custom`. If `mark` does not exist, removes the old mark, and also removes
+// `custom` if it is then empty.
 void write(Graph& graph, NodeId node, const Mark& mark) {
   Module& module = graph.module();
   const Arg* custom = graph.meta_entry(node, kCustom);
@@ -96,7 +97,7 @@ void add_also(Graph& graph, Mark& mark, const std::string& name) {
   if (id != mark.name && std::ranges::find(mark.also, id) == mark.also.end()) mark.also.push_back(id);
 }
 
-// The name of the call in the first partition.
+// Returns the name of the call in the first partition.
 StringId name_in(const Graph& graph, NodeId carrier, const Mark& mark) {
   return mark.name.is_valid() ? mark.name : graph[carrier].name;
 }
@@ -123,8 +124,8 @@ std::vector<std::string> names_by(const Graph& graph, NodeId node, NodeId carrie
   return names;
 }
 
-// Removes the marks that getitems of the part store themselves: a trace would lose them, and a
-// mark of the call hides them. Adds their names, and raises the total to theirs.
+// Moves the marks that getitems of the part store themselves into `names` and `total`. A trace
+// would lose these marks, and a mark of the call hides them.
 void take_own_marks(Graph& graph, NodeId whole, int64_t part, std::vector<std::string>& names, int64_t& total) {
   for (const NodeId user : graph.users(whole)) {
     if (part_number(graph, user) != part || mark_carrier(graph, user) != user) continue;
@@ -136,7 +137,8 @@ void take_own_marks(Graph& graph, NodeId whole, int64_t part, std::vector<std::s
   }
 }
 
-// Marks a part under these names, in addition to those it has. Absorbs the marks of its getitems.
+// Marks a part with these names, in addition to the names that it has. Includes the marks that
+// getitems of the part store.
 void add_part(Graph& graph, NodeId carrier, Mark& mark, int64_t part, std::vector<std::string> names) {
   const bool is_known = names_part(mark, part);
   const std::vector<std::string> known =
@@ -154,7 +156,7 @@ void add_part(Graph& graph, NodeId carrier, Mark& mark, int64_t part, std::vecto
   }
 }
 
-// Parts of a marked call without a getitem.
+// Returns the number of marked parts that no getitem reads.
 int64_t count_untaken(const Graph& graph, NodeId node, const Mark& mark) {
   std::vector<int64_t> taken;
   for (UseId use = graph.first_use(node); use.is_valid(); use = graph.use(use).next) {
@@ -314,7 +316,7 @@ size_t mark_saved(Graph& graph, std::span<const NodeId> saved) {
     if (is_new) {
       order.push_back(marked);
       mark = read_mark(graph, marked);
-      // A mark of the whole call stays one, and a recorded name is kept.
+      // A mark of the whole call remains a mark of the whole call, and a recorded name is kept.
       mark.has_parts = marked != node && (!mark.exists || mark.has_parts);
       if (!mark.exists || !mark.name.is_valid()) mark.name = graph[marked].name;
       mark.exists = true;
@@ -358,7 +360,7 @@ void drop_mark(Graph& graph, NodeId node) {
   Mark mark = read_mark(graph, carrier);
   if (!mark.exists) return;
   if (carrier != node) {
-    if (!mark.has_parts) return;  // all parts of the call are marked, by the call
+    if (!mark.has_parts) return;  // the mark of the call covers all parts
     const int64_t part = *part_number(graph, node);
     std::erase(mark.parts, part);
     std::erase_if(mark.also, [&](StringId name) {

@@ -41,8 +41,8 @@ bool is_marked_forward(const Node& node) {
   return node.phase == Phase::kForward || node.phase == Phase::kLoss || (node.phase_markers & kForwardMarkers) != 0;
 }
 
-// Joint graphs: marks unmarked calls after the last forward mark as backward, unless they write or
-// a forward output needs them.
+// In joint graphs, makes unmarked calls after the last forward mark backward. Calls that write, and
+// calls that a forward output needs, stay forward.
 void find_made_for_backward(const Graph& graph, PhaseMap& map) {
   const auto nodes = graph.nodes();
   const auto is_unmarked = [&graph](NodeId node) { return graph[node].is_call() && has_no_phase_mark(graph[node]); };
@@ -65,7 +65,7 @@ void find_made_for_backward(const Graph& graph, PhaseMap& map) {
   }
 }
 
-// Whether an output that the file records as forward's is backward.
+// Whether a backward node is an output that the file records as an output of forward.
 bool gives_backward(const Graph& graph, const PhaseMap& map) {
   const std::vector<NodeId> leaves = output_leaves(graph);
   for (size_t i = 0; i < leaves.size(); ++i) {
@@ -77,9 +77,10 @@ bool gives_backward(const Graph& graph, const PhaseMap& map) {
   return false;
 }
 
-// Whether marks and dependences may disagree, so that following the dependences pays: a forward
-// output is backward, a node that is not backward has a backward operand, a backward node writes
-// (anything may see that), or calls of a whole step are marked forward, where gradients may hide.
+// Whether marks may contradict dependencies, so that the dependencies must be analyzed. This is
+// possible if a forward output is backward, if a node that is not backward has a backward operand,
+// or if a backward node writes memory that other nodes may read. It is also possible in a graph of
+// a whole step with calls marked forward, because these calls may compute gradients.
 bool may_contradict(const Graph& graph, const PhaseMap& map) {
   const bool is_whole_step = !is_joint(graph) && holds_backward(graph, map);
   return gives_backward(graph, map) || std::ranges::any_of(graph.nodes(), [&](NodeId node) {
@@ -95,7 +96,8 @@ bool may_contradict(const Graph& graph, const PhaseMap& map) {
          });
 }
 
-// Autograd inside forward marks its nodes backward, as it does outside.
+// Overrules backward marks of nodes that a forward output needs. Autograd inside forward causes
+// such marks.
 void overrule_marks(const Graph& graph, const StorageMap& storages, PhaseMap& map) {
   const std::optional<GradientReach> gradients = reach_of_gradients(graph, storages);
   if (!gradients.has_value()) return;
@@ -115,8 +117,8 @@ void overrule_marks(const Graph& graph, const StorageMap& storages, PhaseMap& ma
   }
 }
 
-// Nodes that depend on backward are backward unless a mark contradicts. Gradient sums that autograd
-// does not make have no mark.
+// Makes unmarked nodes backward if they depend on backward. For example, gradient sums that
+// autograd did not create have no mark.
 void follow_backward(const Graph& graph, const StorageMap& storages, PhaseMap& map) {
   std::vector<ReachStart> starts;
   for (const NodeId node : graph.nodes()) {

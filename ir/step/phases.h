@@ -12,23 +12,25 @@ namespace fxopt {
 class StorageMap;
 
 // A function that returns the storages of a graph. The function is called only if the storages are
-// needed. If all nodes of the graph are marked, the storages are not needed.
+// needed.
 using StorageSource = std::function<const StorageMap&()>;
 
-// The phase of every node, decided once from the marks in the file and from dependencies. A node
-// that the tracer marked usually has the phase of its mark. The exception is a node that is marked
-// backward although a forward output depends on the node. The phase of this node is forward.
+// The phase of every node, decided from dependencies and from the phase marks in the file. A phase
+// mark is the phase that the file records for a node, usually from the tracer. A marked node
+// usually has the phase of its mark. There is one exception. If a forward output depends on a node
+// with the mark backward, the node is forward.
 //
-// `has_markers` is true if some node of the graph carries a mark. Without marks, analyze_phases()
+// `has_markers` is true if some node of the graph has a phase mark. Without marks, analyze_phases()
 // uses only tangents and the kind of the graph. infer_phases() can find more backward nodes.
 struct PhaseMap {
   IdMap<NodeId, Phase> phase;  // the phase is never kUnspecified
   bool has_markers = false;
-  // Nodes marked forward that depend on a tangent or on the gradient of the loss, in schedule
-  // order.
+  // Nodes that have the phase mark forward, but depend on a tangent or on the gradient of the loss.
+  // In schedule order.
   std::vector<NodeId> conflicts;
-  // Nodes that are marked backward but treated as forward, because a forward output depends on
-  // them. In schedule order. For example, autograd.grad inside forward makes such nodes.
+  // Nodes that have the phase mark backward, but are treated as forward, because a forward output
+  // depends on the nodes. In schedule order. For example, autograd.grad inside forward makes such
+  // nodes.
   std::vector<NodeId> overruled;
   // The nodes at which backward starts, in schedule order: tangent placeholders, or inferred
   // gradient seeds.
@@ -37,13 +39,13 @@ struct PhaseMap {
   bool is_backward(NodeId id) const { return phase[id] == Phase::kBackward; }
 };
 
-// Returns the phases that marks and tangents show.
+// Returns the phases that follow from phase marks and tangents.
 //
 // In a joint graph, nodes that depend on a tangent placeholder are backward. Marks can make further
-// nodes backward. A forward mark on a node that depends on a tangent is a conflict. Unmarked calls
-// after the last forward mark are also backward, except calls that write and calls that a forward
-// output needs. PyTorch's passes over gradients make unmarked calls, and Dynamo's trace of a
-// backward function contains them.
+// nodes backward. A forward mark on a node that depends on a tangent is a conflict
+// (PhaseMap::conflicts). Unmarked calls after the last forward mark are also backward, except calls
+// that write and calls that a forward output needs. The reason is that PyTorch's gradient passes
+// add calls without marks, and Dynamo's trace of a backward function contains calls without marks.
 //
 // In other graphs, the marks decide the phases. An unmarked getitem has the phase of its operand.
 // Any other unmarked node is backward in a backward graph, optimizer in an optimizer graph, and
@@ -52,43 +54,46 @@ PhaseMap analyze_phases(const Graph& graph);
 // An overload for callers that already have the storages.
 PhaseMap analyze_phases(const Graph& graph, const StorageSource& storages);
 
-// Returns the phases of a graph that carries no marks:
+// Returns the phases of a graph without phase marks:
 //
-//   seeds     Backward starts at the gradient of the loss. The seed is a ones_like or full_like of
-//             a loss, or a constant with the loss's shape, on which gradients depend. If output
-//             roles are not recorded, a seed that the graph returns is not a gradient. In a joint
-//             graph, the seeds are the tangents. Without a seed, every node is forward.
+//   seeds     Backward starts at the seed, which is the gradient of the loss. The seed is a
+//             ones_like or full_like of a loss, or a constant with the loss's shape. Gradients must
+//             depend on the seed. If output roles are not recorded, the seed itself does not count
+//             as a returned gradient. In a joint graph, the seeds are the tangents. Without a seed,
+//             every node is forward.
 //   backward  All nodes that depend on a seed, through values or through storages that such nodes
-//             write. These nodes form the closure. Nodes between members of the closure are also
-//             backward if only backward reads them: values recomputed from inputs, and views of
-//             parameters. To see whether a node is between members, take the nearest earlier node
-//             that is a member or an ancestor of a forward output. If that node is a member, the
-//             node is between members. Values that forward computes only for backward therefore
-//             stay forward. In a joint graph, writes to inputs also stay forward. They are executed
-//             at the end of forward, wherever they are in the schedule.
+//             write. These nodes are called members. Another node is also backward if it is between
+//             members and only backward reads it. Examples are values recomputed from inputs, and
+//             views of parameters. To decide whether a node is between members, take the nearest
+//             earlier node that is a member or an ancestor of a forward output. That node must be a
+//             member. Therefore values that forward computes only for backward remain forward. In a
+//             joint graph, writes to inputs also remain forward. They are executed at the end of
+//             forward, wherever they are in the schedule.
 //   forward   All other nodes.
 //
-// The inference uses output roles if they are recorded. Compared with PyTorch's marks on the same
-// graphs, the inference finds every marked node. It also finds the seed, although autograd makes
-// the seed before it starts to mark nodes. The inference misses only nodes that do not depend on a
-// gradient and that a schedule moved before the seed (figures: README.md). O((nodes + edges) * (1 +
-// candidates for seeds / 64)).
+// The inference uses output roles if they are recorded. A test compares the inferred phases with
+// PyTorch's phase marks. The inference misses only backward nodes that do not depend on a gradient
+// and that were moved before the seed. It also finds the seed, although autograd makes the seed
+// before it starts to mark nodes. README.md has the figures. O((nodes + edges) * (1 + candidates
+// for seeds / 64)).
 PhaseMap infer_phases(const Graph& graph);
 PhaseMap infer_phases(const Graph& graph, const StorageMap& storages);
 
-// The nodes that depend on gradients, with or without marks.
+// The nodes that depend on gradients. Phase marks of the nodes are ignored.
 struct GradientReach {
   // The outputs of forward. In a joint graph these are the first `num_forward_outputs` outputs, if
   // that number is recorded. Otherwise these are the outputs that meet three conditions:
   // - The output does not have the role of a gradient.
   // - The output depends on no seed.
-  // - The output is not marked backward. For a loss or a user's output, the mark is ignored.
+  // - The output does not have the phase mark backward. For a loss or a user's output, this mark is
+  //   ignored.
   // In a joint graph, the list ends before the first output that violates a condition.
   std::vector<NodeId> forward_outputs;
   IdMap<NodeId, uint64_t> depends;  // not 0 if the node is a seed or depends on a seed
 };
-// Returns the nodes that depend on the seeds of infer_phases(). The complexity is that of
-// infer_phases(). Returns nothing if the graph has no seed.
+// Returns the nodes that depend on a seed. Seeds are the tangents or the gradient of the loss, as
+// infer_phases() finds them. The complexity is that of infer_phases(). Returns nothing if the graph
+// has no seed.
 std::optional<GradientReach> reach_of_gradients(const Graph& graph, const StorageMap& storages);
 
 // Whether the graph is joint. A joint graph contains forward and backward, and its inputs are
@@ -105,12 +110,11 @@ std::vector<NodeId> inputs_written_by_runtime(const Graph& graph);
 // Whether a graph of this kind may contain a backward pass that infer_phases() can find.
 bool may_hold_backward(const Graph& graph);
 
-// Returns the phases for a pass that must not mix phases. These are the phases of infer_phases() if
-// the graph has no marks and may contain a backward pass. Otherwise they are the phases of
-// analyze_phases(), with two corrections:
-// - If a forward output depends on a node, the node is forward, even if its mark differs.
-// - An unmarked node that depends on a gradient is backward. This applies if marks contradict
-//   dependencies, or if nodes that depend on gradients have no marks.
+// Returns the phases for a pass that must not mix forward and backward. These are the phases of
+// infer_phases() if the graph has no marks and may contain a backward pass. Otherwise they are the
+// phases of analyze_phases(), with two corrections:
+// - If a forward output depends on a node, the node is forward, even if its phase mark differs.
+// - If a call without a phase mark depends on a backward node, the call is backward.
 PhaseMap resolve_phases(const Graph& graph);
 PhaseMap resolve_phases(const Graph& graph, const StorageMap& storages);
 PhaseMap resolve_phases(const Graph& graph, const StorageSource& storages);
@@ -126,13 +130,13 @@ bool holds_backward(const Graph& graph, const PhaseMap& phases);
 // computed before the graph changed. Returns the number of these calls. O(nodes).
 size_t mark_rest_of_forward(Graph& graph, const PhaseMap& phases);
 
-// Writes the phases of nodes whose marks are overruled. Except in joint graphs, also writes the
-// phases of unmarked calls that depend on a gradient. The tracer's markers stay unchanged. Returns
-// the number of changed nodes. O(nodes).
+// Writes into the graph the phases of the nodes in PhaseMap::overruled. In graphs that are not
+// joint, also writes the phases of unmarked calls that depend on a gradient. The markers from the
+// tracer (Node::phase_markers) stay unchanged. Returns the number of changed nodes. O(nodes).
 size_t correct_phases(Graph& graph, const PhaseMap& phases);
 
-// Writes inferred phases into a graph without marks. These marks have their own kind. Later passes
-// and programs then read the same phases. Returns the number of marked nodes. O(nodes).
+// Writes inferred phases into a graph without marks, with the marker kInferred. Later passes and
+// programs then read these phases. Returns the number of marked nodes. O(nodes).
 size_t mark_phases(Graph& graph, const PhaseMap& phases);
 
 }  // namespace fxopt

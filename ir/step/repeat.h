@@ -5,8 +5,8 @@
 #include "ir/alias/storages.h"
 #include "ir/step/phases.h"
 
-// Decides whether memory allows backward to recompute a forward value. why_unrepeatable() in
-// tag_rules.h decides whether the operator can be repeated.
+// Decides whether in-place writes or shared memory would make it wrong to recompute a forward value
+// in backward. why_unrepeatable() in tag_rules.h decides whether the operator can be repeated.
 
 namespace fxopt {
 
@@ -16,18 +16,18 @@ class RepeatRules {
  public:
   RepeatRules(const Graph& graph, const PhaseMap& phases, const StorageMap& storages);
 
-  // Returns the obstacle to a copy of `node` right before `consumer`:
+  // Returns the reason why a copy of `node` right before `consumer` is not allowed:
   //
-  //   kWritten   A write would change the result of the copy, or would not reach the copy:
+  //   kWritten   A write to memory would make the copy wrong:
   //              - Between `node` and `consumer`, an operand's memory is written, or the operand's
   //                sizes or strides change.
   //              - In a joint graph, forward writes an operand's memory anywhere after `node` (see
   //                below).
-  //              - The result is written in place, and the write would reach only one of two
-  //                tensors: the result or the copy.
-  //   kReturned  The caller receives several tensors on the result's memory, and backward made at
-  //              least one of these tensors.
-  //   kNone      There is no obstacle.
+  //              - The result is written in place, and the write would change either the result or
+  //                the copy, but not both.
+  //   kReturned  The caller receives several tensors that share the result's memory, and backward
+  //              made at least one of these tensors.
+  //   kNone      The copy is allowed.
   //
   // A joint graph is not executed in the order of its schedule. A write to an input belongs to
   // forward, wherever the write is in the schedule. An input that the runtime writes (an output of
@@ -43,16 +43,17 @@ class RepeatRules {
 
   const Graph* graph_;
   const StorageMap* storages_;
-  // These maps are indexed by alias class.
-  IdMap<BufferId, uint32_t> returned_;  // number of tensors on the class that the caller receives
+  // These maps are indexed by StorageMap::alias_class(). `returned_` has the number of returned
+  // tensors whose memory belongs to the class.
+  IdMap<BufferId, uint32_t> returned_;
   IdMap<BufferId, bool> returned_by_backward_;
   // In joint graphs: 1 + the position of the last write in forward.
   IdMap<BufferId, uint32_t> forward_writes_;
 };
 
-// Returns the first node whose memory belongs to an input that the runtime updates between forward
-// and backward. A consumer after the update reads a different value than a consumer before the
-// update. Invalid ids are skipped. The result is invalid if no such node is found. O(tensors).
+// Returns the first of `nodes` whose memory belongs to an input that the runtime updates between
+// forward and backward. A consumer after the update reads a different value than a consumer before
+// the update. Invalid ids are skipped. The result is invalid if no such node is found. O(tensors).
 NodeId find_written_by_runtime(const Graph& graph, const StorageMap& storages, std::span<const NodeId> nodes);
 
 }  // namespace fxopt

@@ -30,7 +30,7 @@ class Replayer {
     decisions_.unrepeatable.clear();
     std::erase_if(decisions_.remarks, [&](const TagRemark& remark) { return !is_marked.get(remark.node); });
     const auto first = static_cast<std::ptrdiff_t>(decisions_.remarks.size());
-    // Consumers come first: only a view that is read keeps its base.
+    // Consumers are visited first, because a view keeps its base only if the view is read.
     for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
       const bool is_backward = phases_.is_backward(node);
       const bool is_forward = graph_[node].is_call() && !is_backward;
@@ -48,7 +48,7 @@ class Replayer {
   }
 
  private:
-  // The memory of a saved view stays live, and with it the value that it views.
+  // A saved view keeps the memory of its base live, so the base is saved as well.
   void keep_bases(NodeId view) {
     for (const BufferId id : storages_.buffers(view)) {
       const Buffer* buffer = id.is_valid() ? &storages_.buffer(id) : nullptr;
@@ -88,8 +88,9 @@ class Replayer {
     if (!reason.empty()) decisions_.unrepeatable.push_back({node, reason});
   }
 
-  // A policy's tag yields, except on a node that cannot be recomputed: by a preference of the same
-  // policy, backward may need that node.
+  // Whether the replay ignores the MUST_SAVE tag of an unmarked node. This is true for a policy's
+  // tag on a node that can be recomputed. If the node cannot be recomputed, the tag is obeyed,
+  // because backward may need the node.
   bool gives_way(NodeId node) {
     return is_policy_tag(graph_, node) && why_unrepeatable(graph_, node, effects_).empty();
   }
@@ -100,7 +101,7 @@ class Replayer {
   EffectMap& effects_;
   RepeatRules repeats_;
   TagDecisions decisions_;
-  IdMap<NodeId, bool> is_base_;  // whether a saved view views the node
+  IdMap<NodeId, bool> is_base_;  // whether the node is the base of a saved view
   IdMap<NodeId, bool> is_read_;
 };
 
@@ -108,13 +109,13 @@ bool is_tagged_for_recompute(const Graph& graph, NodeId node) {
   return wants_recompute(graph[node].tag) && !is_policy_tag(graph, node);
 }
 
-// One mark lists results of its call, and the other covers the whole call.
+// Whether one mark lists results of its call, and the other mark covers the whole call.
 bool are_marked_otherwise(const Graph& graph, NodeId one, NodeId other) {
   const Mark mine = read_mark(graph, one), yours = read_mark(graph, other);
   return mine.exists && yours.exists && mine.has_parts != yours.has_parts;
 }
 
-// Calls `pair` with the getitems of the same part of two calls.
+// Calls `pair` for each two getitems that take the same element of two calls.
 template <class Pair>
 void for_each_part(const Graph& graph, NodeId one, NodeId other, const Pair& pair) {
   std::multimap<int64_t, NodeId> parts;

@@ -4,32 +4,37 @@
 #include "ir/step/facts.h"
 #include "ir/step/tag_rules.h"
 
-// Computes the values that a second partition saves by the marks of a first partition
-// (ir/step/marks.h). Finds the merges of nodes that would change these values.
+// A training step may be compiled twice, and each compilation partitions the step into forward and
+// backward. In the first compilation, the partitioner writes save marks on the values that it saves
+// (`ap_must_save`, see ir/step/marks.h). This file computes the values that the second compilation
+// saves because of these marks. It also finds the merges of nodes that would change these values.
 
 namespace fxopt {
 
-// Whether each forward value of a joint graph is saved or recomputed. A marked value is saved, and
-// all other values are recomputed, with these exceptions:
+// Whether each forward value of a joint graph is saved or recomputed. A value with a save mark is
+// saved, and all other values are recomputed, with these exceptions:
 // - Symbols are saved.
-// - Values that the author tagged MUST_SAVE are saved. MUST_SAVE of a policy is obeyed only if the
-//   value cannot be recomputed.
-// - A recompute tag may win over a mark, see decide_tags().
-// - The base of a saved view is saved, because its memory is kept anyway (rule `inherited`).
+// - Values that the author tagged MUST_SAVE are saved. A MUST_SAVE tag from the policy of a pass is
+//   obeyed only if the value cannot be recomputed.
+// - A recompute tag may win over a save mark, see decide_tags().
+// - The base of a saved view is saved, because the view keeps the memory of the base (rule
+//   `inherited`).
 struct Replay {
   TagDecisions decisions;
   IdMap<NodeId, bool> is_read;  // whether backward or a recomputed node reads the value
 };
 
-// Replays the marks of the graph. `prefer` states whether PREFER_RECOMPUTE wins over a mark.
+// Applies the save marks of the graph. `prefer` states whether PREFER_RECOMPUTE wins over a mark.
 // O(nodes + edges).
 Replay replay_marks(const Graph& graph, Facts& facts, PreferRecompute prefer);
 
-// For a pass that removes equal nodes, decides whether a second partition still saves the same
-// values. Two nodes must not be merged in these cases:
-//   - Only one node is marked, and backward reads only the other node. Without the merge, neither
-//     value is saved.
-//   - The tag of one node recomputes a value that the other node saves.
+// Decides whether a pass may merge two equal nodes. The merge must not change which values are
+// saved when a later partition obeys the save marks (replay_marks()). Two nodes must not be merged
+// in these cases:
+//   - Only one node is marked, and backward reads only the unmarked node. Without the merge, the
+//     mark has no effect. After the merge, the mark would save the merged value.
+//   - One node has a recompute tag, and the value of the second node is saved. If the merged node
+//     keeps the tag, its value would not be saved.
 //   - One mark lists results of its call, and the other mark covers the whole call.
 //
 // Graphs without marks are not checked. Graphs without backward are checked only for the last case.
@@ -43,8 +48,10 @@ class MergedSaves {
   // `kept`, and Replacer::replace() drops this tag.
   enum class Tags : bool { kMerged, kDropped };
 
-  // Whether the merged value is saved if and only if one of the two values is saved. If the nodes
-  // are calls with several results, each getitem must meet the same condition.
+  // Whether the merge of the two nodes is allowed. If at least one of the two values is saved
+  // without the merge, the merged value must be saved. Otherwise, it must not be saved. If the
+  // nodes are calls with several results, this rule also applies to each pair of getitems with the
+  // same index.
   // O(users of such calls).
   bool are_kept(NodeId gone, NodeId kept, Tags tags) const;
 

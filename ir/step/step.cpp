@@ -16,7 +16,7 @@ namespace {
 
 using Source = StepInput::Source;
 
-// Inputs that the caller owns and passes to every run that names them.
+// Whether the caller owns inputs of this role and passes the same input to several runs.
 bool is_shared_role(InputRole role) {
   return role == InputRole::kParameter || role == InputRole::kBuffer || role == InputRole::kOptimizerState ||
          role == InputRole::kConstant;
@@ -28,14 +28,15 @@ bool runs_backward(const Graph& graph) {
                              [&graph](NodeId node) { return recorded_role(graph, node) == InputRole::kSavedValue; });
 }
 
-// 0: forward, and graphs of a whole step; 1: backward; 2: optimizer.
+// Returns the place of the graph in a step: 0 for forward and whole steps, 1 for backward, 2 for
+// optimizer.
 int rank_of(const Graph& graph) {
   if (graph.kind == GraphKind::kOptimizer) return 2;
   return runs_backward(graph) ? 1 : 0;
 }
 
-// The property in which an output differs from the input that takes it; empty if none does. A size
-// that is symbolic on one side is not compared.
+// Returns the property in which an output differs from the input that takes the output, or an empty
+// text. A size is not compared if it is symbolic in one of the two graphs.
 std::string_view difference(const Graph& from, NodeId given, const Graph& to, NodeId taken) {
   const Value& a = from.value(given);
   const Value& b = to.value(taken);
@@ -127,8 +128,9 @@ class PartFinder {
     step_.runs.push_back(std::move(run));
   }
 
-  // The label of the invocation; else the kind if only one graph has it; else the name. If a graph
-  // runs more than once, the microbatch or a number is appended.
+  // Sets the label of each run. This is the label of the invocation. Without a label, it is the
+  // graph's kind if no other graph has that kind, and otherwise the graph's name. If a graph runs
+  // more than once, the microbatch or a number is appended.
   void name_runs() {
     std::map<GraphKind, std::set<GraphId>> of_kind;
     std::map<GraphId, size_t> times;
@@ -162,7 +164,7 @@ class PartFinder {
     std::vector<bool> is_bound(run.placeholders.size(), false);
     if (of_run_[at] != nullptr) {
       for (const Binding& binding : of_run_[at]->bindings) {
-        if (binding.input >= run.placeholders.size()) continue;  // the verifier reports it
+        if (binding.input >= run.placeholders.size()) continue;  // the verifier reports this binding
         if (is_bound[binding.input]) {
           return bad("input %" + std::string(graph.name_of(run.placeholders[binding.input])) + " of " + run.label +
                          " is bound twice",
@@ -187,7 +189,7 @@ class PartFinder {
     return std::nullopt;
   }
 
-  // `forwards`: for a backward run, the runs that may have saved its values.
+  // For a backward run, `forwards` has the runs that may have saved its values.
   std::optional<Error> bind_input(size_t at, size_t place, InputRole role, const InputSpec* spec,
                                   const std::vector<size_t>& forwards) {
     StepRun& run = step_.runs[at];
@@ -223,8 +225,8 @@ class PartFinder {
     return handed.has_value() ? take_output(at, place, forwards.back(), *handed, true) : std::nullopt;
   }
 
-  // The saved output of this name that is an input of forward. Backward receives the caller's
-  // tensor, and its graph records the input as forward's does.
+  // Returns the saved output of forward that is an input of forward with this name. Backward then
+  // receives the caller's tensor, so its input has the same role as in forward.
   std::optional<size_t> input_handed_on(size_t forward, StringId name) {
     const StepRun& run = step_.runs[forward];
     const Graph& graph = module_.graph(run.graph);
@@ -241,7 +243,7 @@ class PartFinder {
     StepRun& source = step_.runs[from];
     const std::string what = "output " + std::to_string(output) + " of " + source.label;
     if (from >= at) {
-      return bad(input + " is bound to " + what + ", which does not run before it",
+      return bad(input + " is bound to " + what + ", but that run is not earlier",
                  "bind the input to an output of an earlier run");
     }
     if (output >= source.outputs.size()) {
@@ -264,8 +266,9 @@ class PartFinder {
     return std::nullopt;
   }
 
-  // The runs whose saved values the backward run `at` may take: those of its stage and microbatch,
-  // else those that are not known to have another stage or microbatch.
+  // Returns the runs whose saved values the backward run `at` may take. These are the runs of the
+  // same stage and microbatch. If no such run exists, these are the runs whose stage and microbatch
+  // may be the same.
   std::vector<size_t> forwards_of(size_t at) const {
     const auto found = forwards_.find(key_of(at));
     if (found != forwards_.end()) return found->second;
@@ -278,7 +281,7 @@ class PartFinder {
     return all;
   }
 
-  // True for a graph that may save values for a backward one.
+  // Whether the graph may save values for a backward graph.
   bool saves(GraphId id) {
     const GraphKind kind = module_.graph(id).kind;
     return kind == GraphKind::kForward || (kind == GraphKind::kUnspecified && !is_backward(id));
@@ -297,7 +300,8 @@ class PartFinder {
     return found->second;
   }
 
-  // The saved leaf, if several leaves are one node.
+  // Returns the output with this name. If several outputs are the same node, returns the saved
+  // output.
   std::optional<size_t> output_named(size_t at, StringId name) {
     const StepRun& run = step_.runs[at];
     const Graph& graph = module_.graph(run.graph);
@@ -314,7 +318,8 @@ class PartFinder {
     return found == places.end() ? std::nullopt : std::optional<size_t>(found->second);
   }
 
-  // An input of the step, shared with an earlier run if the caller passes the same to both.
+  // Returns the source of an input of the step. If the caller passes the same input to an earlier
+  // run, the source is that run.
   StepInput own_input(size_t at, size_t place) {
     const Graph& graph = module_.graph(step_.runs[at].graph);
     const NodeId placeholder = step_.runs[at].placeholders[place];
@@ -336,8 +341,8 @@ class PartFinder {
     return {is_there ? Source::kBegin : Source::kArrives, 0, 0, false};
   }
 
-  // Identifies the caller's parameters and the like. One without a name is the same only in runs of
-  // the same graph.
+  // Returns a key that identifies a parameter or another shared input. An input without a name is
+  // shared only by runs of the same graph.
   std::string identity(size_t at, size_t place, const InputSpec& spec) const {
     const std::string_view fqn = module_.text(spec.fqn);
     if (fqn.empty()) return std::to_string(step_.runs[at].graph.index()) + "#" + std::to_string(place);
@@ -349,9 +354,9 @@ class PartFinder {
 
   const Module& module_;
   Step step_;
-  std::vector<const Invocation*> of_run_;  // nullptr: derived
+  std::vector<const Invocation*> of_run_;  // nullptr if the run was derived
   std::map<GraphId, bool> is_backward_;
-  // Runs that save, by their keys.
+  // Runs that save values, by stage and microbatch.
   std::map<std::pair<Number, Number>, std::vector<size_t>> forwards_;
   std::map<GraphId, HashMap<StringId, size_t>> named_;
   std::map<std::string, std::pair<size_t, size_t>> shared_;  // by identity: run and placeholder

@@ -14,11 +14,11 @@ namespace fxopt {
 struct StepInput {
   enum class Source : uint8_t {
     kOutput,  // the input is an output of an earlier run
-    // An earlier run has the same input of the step: a parameter, a buffer, optimizer state or a
-    // constant.
+    // The caller also passes the input to an earlier run: a parameter, a buffer, optimizer state or
+    // a constant.
     kShared,
     kBegin,  // the input of the step exists from the step's beginning
-    // The input arrives when the run begins: a tangent, or data that a stage receives.
+    // The input arrives when the run begins: a tangent, or data that a pipeline stage receives.
     kArrives
   };
   Source source = Source::kBegin;
@@ -28,12 +28,13 @@ struct StepInput {
   bool by_name = false;
 };
 
-// One run of a graph in a step.
+// One execution of a graph in a step.
 struct StepRun {
   GraphId graph;
   std::string label;  // "forward", "backward", "stage0[1]"; unique in the step
   std::vector<NodeId> placeholders;
-  std::vector<NodeId> outputs;    // leaves of the output; invalid if not a node
+  // The leaves of the graph's output. A leaf that is not a node has an invalid id.
+  std::vector<NodeId> outputs;
   std::vector<StepInput> inputs;  // one entry for each placeholder
   std::vector<bool> is_taken;     // for each output, whether a later run takes the output
 };
@@ -46,15 +47,16 @@ struct Step {
   // step.
   bool is_given = false;
 
-  // Whether leaf `output` of a graph exists only for backward. The recorded role of the leaf
-  // decides. If no role is recorded, a leaf after the forward outputs is saved.
+  // Whether leaf `output` of a graph is a value that is saved for backward. The recorded role of
+  // the leaf decides. If no role is recorded, all leaves after the forward outputs count as saved
+  // values.
   static bool is_saved(const Graph& graph, size_t output);
-  // Whether only the later run that takes the output can see the output. This is true if the output
-  // is saved. It is also true if neither the output's role nor the number of forward outputs is
-  // recorded.
+  // Whether only the later run that takes the output can see the output. This is true if
+  // is_saved() is true for the output. It is also true if neither the output's role nor the number
+  // of forward outputs is recorded.
   static bool is_for_later_run(const Graph& graph, size_t output);
 
-  // Returns the number of inputs of run `i` that have this source.
+  // Returns the number of inputs of run `i` whose source is `source`.
   size_t count(size_t i, StepInput::Source source) const;
 };
 
@@ -73,20 +75,20 @@ struct Step {
 //   - for an input of the caller: the forward input of the same name, if forward saves that input
 //   - an input of the step
 //
-// An input of a backward run may have no recorded role. The input is treated as a saved value if
-// forward has a matching output.
+// If an input of a backward run has no recorded role, but forward has a matching output, the input
+// is treated as a saved value.
 //
-// Here "forward" means the only earlier run of a forward graph. If the stage and the microbatch are
-// known, only runs of the same stage and microbatch are considered. Fails with kBadStep in these
-// cases:
+// In this list, "forward" means the only earlier run of a forward graph. If the stage and the
+// microbatch are known, only runs of the same stage and microbatch are considered. Fails with
+// kBadStep in these cases:
 //   - An invocation refers to a graph that the module lacks, or a top-level graph has no
 //     invocation.
 //   - An input has two bindings.
 //   - A binding refers to an output that no earlier run has, or to an output that is not a node.
 //   - An output and its input differ in kind, dtype, device, number of dimensions or a static size.
-//   - Several forward runs may have saved a value of a backward run.
+//   - Several forward runs may have saved a value that a backward run takes.
 //   - The module has a backward graph and several forward graphs, but no invocations.
-//   - No output of forward is the saved value.
+//   - No output of forward is the saved value that a backward run takes.
 //   - No forward graph runs before a backward run with saved values, although the step has several
 //     runs.
 //
@@ -94,8 +96,8 @@ struct Step {
 Result<Step> find_step(const Module& module);
 
 // Writes the step into the module as invocations. The invocations have a binding for each input
-// that is an output of an earlier run. The file then also records bindings that were found only by
-// names. Passes may change the names afterwards. O(inputs).
+// that is an output of an earlier run. Bindings that were found only by names are then also in the
+// file, so passes may change the names afterwards. O(inputs).
 void record_step(Module& module, const Step& step);
 
 }  // namespace fxopt

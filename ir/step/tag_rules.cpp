@@ -1,6 +1,6 @@
-// The one function that decides from tags, by the rules of kRules in their order. Stored tags are
-// facts and stay unchanged. Whether an op can be repeated is checked last, so that only values that
-// would really be recomputed are refused.
+// Decides from tags which values are saved or recomputed. The rules of kRules are tried in order.
+// The tags in the graph stay unchanged. Whether an op can be repeated is checked last, so that an
+// error is reported only for values that would be recomputed.
 
 #include "ir/step/tag_rules.h"
 
@@ -24,45 +24,47 @@ constexpr TagRuleText kRules[] = {
      "tag the forward value"},
     {TagRule::kSymbol, "a symbolic integer", "saved", "it is a symbolic integer, which is always saved", ""},
     {TagRule::kRegionBoundary,
-     "a region's output that a later region reads, or an output of a region with hooks (a layer counts as a region "
-     "if none is marked)",
+     "an output of a checkpoint region that a later region reads, or an output of a region with backward hooks (for "
+     "nodes without a region, the layer is the region)",
      "saved", "a later region reads it to recompute, so it is saved at the boundary",
      "put the value and its consumer into one checkpoint region"},
     {TagRule::kMustRecompute,
-     "MUST_RECOMPUTE of the author, even against another tag or a mark; MUST_RECOMPUTE of a policy, unless the value "
-     "is marked",
+     "MUST_RECOMPUTE by the author of the model, even against another tag or a mark; MUST_RECOMPUTE by a pass, on a "
+     "value without a mark",
      "recomputed", "MUST_RECOMPUTE", ""},
     {TagRule::kReplay,
-     "a marked value (ap_must_save), unless the author's MUST_RECOMPUTE or a PREFER_RECOMPUTE wins (`prefer-recompute` "
-     "of partition)",
-     "saved; save-all recomputes unmarked values, except symbols and MUST_SAVE",
-     "a first partition decided it "
+     "a marked value (ap_must_save) without a recompute tag that wins over the mark (`fxopt help marks`)",
+     "saved; `partition{mode=save-all}` recomputes values without a mark, except symbols and values with MUST_SAVE",
+     "an earlier partition decided this "
      "(ap_must_save)",
      "tag it MUST_RECOMPUTE"},
     {TagRule::kMustSave, "MUST_SAVE, even against PREFER_*", "saved", "MUST_SAVE", "tag it MUST_RECOMPUTE"},
-    {TagRule::kPreference, "only PREFER_RECOMPUTE, or only PREFER_SAVE", "carried out", "its preference is carried out",
-     ""},
-    {TagRule::kInherited, "an untagged getitem, wait, view or alias; the base of a saved view", "as its parent or base",
+    {TagRule::kPreference, "a PREFER_RECOMPUTE or PREFER_SAVE tag", "carried out", "its preference is carried out", ""},
+    {TagRule::kInherited, "an untagged getitem, wait, view or alias; or the base of a saved view",
+     "the untagged node gets the decision of its parent; the base is saved",
      "it shares its memory or value with a tagged or marked value", "give the view and its base the same tag"},
     {TagRule::kCollective, "an untagged collective", "saved", "collectives are saved unless a tag says otherwise",
      "tag it PREFER_RECOMPUTE"},
     {TagRule::kOffload, "MUST_OFFLOAD or PREFER_OFFLOAD, or a value that is offloaded", "as MUST_SAVE or PREFER_SAVE",
      "offloaded values are kept", ""},
-    {TagRule::kUnrepeatable, "tagged for recompute, but a second run would not return the same values",
+    {TagRule::kUnrepeatable,
+     "a value that is tagged for recompute, but a second run of its node would return other values",
      "saved with PREFER_RECOMPUTE; an error with MUST_RECOMPUTE if backward reads the value",
      "a second run would not return the same values", "tag it MUST_SAVE"},
-    {TagRule::kRandomSlot, "a random op with a recorded slot", "recomputed with the same numbers",
-     "its random numbers are drawn again from the recorded slot", ""},
-    {TagRule::kWritten, "an operand or the result is written in place before or while backward reads the value",
-     "saved", "an operand or the result is written in place, and a copy would miss the write", "write to a clone"},
+    {TagRule::kRandomSlot, "a random op whose draws the file records", "recomputed with the same numbers",
+     "the file records the generator offset of its random numbers, so the same numbers are drawn again", ""},
+    {TagRule::kWritten,
+     "the value, or an operand of its node, is written in place before or while backward reads the value", "saved",
+     "an operand or the result is written in place, and a copy would miss the write", "write to a clone"},
     {TagRule::kReturned,
-     "the caller receives the memory of the value, and a view of this memory that backward computes", "saved",
-     "the caller receives the memory of the value, and a view of this memory that backward computes", "return a clone"},
-    {TagRule::kKeptAnyway, "a view of memory that is kept anyway (an input, a saved value)", "not copied",
-     "it is a view of memory that stays live anyway: a copy would free nothing", "tag the base of the view"},
-    {TagRule::kExcluded, "read only by modules that remat's option `exclude` lists", "saved",
+     "several outputs of the graph share the memory of the value, and backward computes one of these outputs", "saved",
+     "several outputs share its memory, and backward computes one of these outputs", "return a clone"},
+    {TagRule::kKeptAnyway, "a view of memory that stays live anyway, such as a view of an input or of a saved value",
+     "not recomputed", "it is a view of memory that stays live anyway: a copy would free nothing",
+     "tag the base of the view"},
+    {TagRule::kExcluded, "a value that only modules in the option `exclude` of `remat` read", "saved",
      "it is read only by modules that `exclude` lists", "take the module out of `exclude`"},
-    {TagRule::kShape, "backward reads only its sizes, dtype and device (`ones_like`)", "saved",
+    {TagRule::kShape, "backward reads only the sizes, dtype and device of the value (`ones_like`)", "saved",
      "backward reads only its shape, so nothing is recomputed", ""},
     {TagRule::kCut, "a value that the partitioner decides about (a minimal cut, or compat=torch)",
      "as the partitioner decides", "the partitioner decides about it", "tag it MUST_SAVE or MUST_RECOMPUTE"},
@@ -96,7 +98,8 @@ class Decider {
   }
 
  private:
-  // Effective tags first: whether a value is a boundary depends on its users' tags.
+  // Effective tags are computed first, because the rule about region boundaries depends on the tags
+  // of a value's users.
   void inherit(NodeId node) {
     const Tag own = graph_[node].tag;
     TagDecision& decision = decisions_.of[node];
@@ -107,7 +110,7 @@ class Decider {
     decision.effective = decisions_.of.get(parent->as_node()).effective;
   }
 
-  // Whether the value's mark decides.
+  // Whether the value is saved because of its mark.
   bool is_saved_by_mark(NodeId node) const {
     if (rules_ == TagRules::kTorch || !decisions_.marks.is_saved.get(node)) return false;
     const Tag own = graph_[node].tag;
@@ -188,14 +191,15 @@ class Decider {
     if (decision.effective == Tag::kPreferRecompute) {
       decision.recompute = false;
       decision.rule = TagRule::kUnrepeatable;
-      remark(node, "unrepeatable", "saved although tagged PREFER_RECOMPUTE: it " + std::string(reason));
+      remark(node, "unrepeatable",
+             "saved in spite of the tag PREFER_RECOMPUTE, because the node " + std::string(reason));
       return;
     }
     decisions_.unrepeatable.push_back({node, reason});
   }
 
-  // A saved forward view that backward reads keeps its whole storage, so recomputing the storage's
-  // producer would only hold it twice.
+  // A saved forward view that backward reads keeps its whole storage live. Recomputing the
+  // storage's producer would only use the memory twice, so the producer is saved.
   void save_bases_of_saved_views() {
     IdMap<NodeId, bool> read_by_backward(graph_.num_ids(), false);
     for (const NodeId node : graph_.nodes()) {
@@ -211,7 +215,8 @@ class Decider {
     }
   }
 
-  // Only a base with this one storage: a base with several is worth recomputing for the others.
+  // Saves a base only if it has a single storage. Recomputing a base with several storages can free
+  // the other storages.
   void save_base(NodeId view, const Buffer& buffer) {
     if (buffer.source != BufferSource::kNode || buffer.producer == view) return;
     TagDecision& base = decisions_.of[buffer.producer];
@@ -256,7 +261,9 @@ std::string_view why_unrepeatable(const Graph& graph, NodeId node, EffectMap& ef
   if (has_effect(effects, Effect::kAsserts)) return "only checks a condition";
   if (has_effect(effects, Effect::kBarrier)) return "is a barrier";
   if (has_effect(effects, Effect::kRandom)) {
-    if (!is_recorded_draw(graph, node)) return "draws random numbers without a recorded slot";
+    if (!is_recorded_draw(graph, node)) {
+      return "draws random numbers, and the file does not record the generator offset of this draw";
+    }
   }
   return {};
 }

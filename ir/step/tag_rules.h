@@ -13,15 +13,18 @@
 
 namespace fxopt {
 
-// The rules that decide about tags. kFxopt is fxopt's ordered list of rules. kTorch is the
-// behaviour of PyTorch 2.15 with the same tags. With kTorch, views, getitems and waits do not
-// inherit tags. Only explicit ids define regions, and tags of backward nodes have an effect.
+// The rules that decide from tags which values are saved or recomputed. kFxopt is fxopt's ordered
+// list of rules. kTorch is the behaviour of PyTorch 2.15 with the same tags. With kTorch, views,
+// getitems and waits do not inherit tags. Tags of backward nodes have an effect with kTorch, but
+// are ignored with kFxopt. kTorch has a checkpoint region only for nodes with an explicit region
+// id. kFxopt also uses the layers of the model as regions.
 enum class TagRules : uint8_t {
   kFxopt,
   kTorch,
 };
 
-// Whether PREFER_RECOMPUTE wins over the mark of a value (ir/step/marks.h).
+// Whether the tag PREFER_RECOMPUTE wins over the save mark of a value (`ap_must_save`, see
+// ir/step/marks.h).
 enum class PreferRecompute : uint8_t {
   kWins,   // the value is recomputed
   kLoses,  // the value is saved
@@ -36,22 +39,25 @@ struct EnumNames<PreferRecompute> {
                                                        {PreferRecompute::kSave, "save"}};
 };
 
-// One row of the list of rules. Passes, `explain`, `tags`, the help and the verifier use the same
-// list.
+// A tag rule, and the texts that describe the rule. Passes, `explain`, `tags`, the help and the
+// verifier use these texts.
 struct TagRuleText {
   TagRule rule = TagRule::kNone;
   std::string_view situation;  // the values to which the rule applies
-  std::string_view result;     // the fate of these values
+  std::string_view result;     // the decision about the values, such as "saved" or "recomputed"
   // The reason that is reported for one value, as a sentence about that value.
   std::string_view reason;
-  std::string_view remedy;  // how to get the other result; empty if this is impossible
+  // How the user gets the opposite decision, such as "recomputed" instead of "saved". Empty if this
+  // is impossible.
+  std::string_view remedy;
 };
 
 // Returns all rules except kNone, in three parts. The first rules decide from tags. These rules are
 // tried in order, and the first matching rule decides. The next rules prevent a recompute that was
 // decided, or describe how the recompute is done. The last rule is about merging tags.
 std::span<const TagRuleText> tag_rules();
-// Returns the row of a rule. For kNone and unknown rules, returns the row of an untagged value.
+// Returns the texts of a rule. For kNone and unknown rules, returns the texts for an untagged
+// value.
 const TagRuleText& tag_rule(TagRule rule);
 
 struct TagDecision {
@@ -76,9 +82,9 @@ struct Unrepeatable {
 
 struct TagDecisions {
   IdMap<NodeId, TagDecision> of;
-  MarkMap marks;  // the marks of the graph
-  // Nodes that must be recomputed but cannot be repeated. If backward needs one of these nodes,
-  // this is an error.
+  MarkMap marks;  // the values with a save mark
+  // Nodes that must be recomputed but cannot be repeated. It is an error if backward needs one of
+  // these nodes.
   std::vector<Unrepeatable> unrepeatable;
   std::vector<TagRemark> remarks;
   // Whether views are recomputed even if the memory of their base is kept. If true, only the memory
@@ -90,9 +96,9 @@ struct TagDecisions {
   std::string_view remedy = "tag it MUST_SAVE. If it has the tag PREFER_RECOMPUTE, it is saved with a remark";
 };
 
-// Returns the reason why a second run of the node would not return the same values. Examples are
-// "writes its argument" and "draws random numbers from no recorded slot". Returns an empty text if
-// the node can be repeated. A random operator with a recorded slot can be repeated.
+// Returns the reason why a second execution of the node would not return the same values, such as
+// "writes its argument". Returns an empty text if the node can be repeated. A random operator can
+// be repeated if the file records the generator offset of its draw (is_recorded_draw()).
 std::string_view why_unrepeatable(const Graph& graph, NodeId node, EffectMap& effects);
 
 // The place of a checkpoint region in the order of regions.
@@ -108,8 +114,8 @@ struct RegionKey {
   }
 };
 
-// Returns the region of a node. An explicit region id takes precedence. Without an explicit id, the
-// region is the layer: the first component of the module path that is a number.
+// Returns the checkpoint region of a node. An explicit region id takes precedence. Without an
+// explicit id, the region is the layer: the first component of the module path that is a number.
 RegionKey region_key(const Graph& graph, NodeId node, TagRules rules);
 
 // Returns the first component of `module_path` that is a number. Returns -1 if no component is a
@@ -120,9 +126,9 @@ int64_t layer_of(std::string_view module_path);
 // O(1).
 bool is_policy_tag(const Graph& graph, NodeId node);
 
-// Decides for every node by the first rule that matches the node's tag and mark. Whether a copy is
-// possible depends on the place of the copy, so remat applies the rules about copies. O(nodes +
-// edges).
+// Decides for every node whether it is saved or recomputed, by the first rule that matches the
+// node's tag and save mark. The rules about recomputed copies are left to the `remat` pass, because
+// these rules depend on the position of a copy. O(nodes + edges).
 TagDecisions decide_tags(const Graph& graph, const PhaseMap& phases, const StorageMap& storages, EffectMap& effects,
                          TagRules rules, PreferRecompute prefer = PreferRecompute::kWins);
 

@@ -7,7 +7,7 @@
 namespace fxopt {
 namespace {
 
-// The tags from the weakest to the strongest. A tag of a newer schema is as weak as none.
+// The tags from the weakest to the strongest. A tag of a newer schema is treated like no tag.
 constexpr Tag kFromWeakest[] = {Tag::kNone,     Tag::kPreferSave,  Tag::kPreferOffload, Tag::kPreferRecompute,
                                 Tag::kMustSave, Tag::kMustOffload, Tag::kMustRecompute};
 

@@ -10,7 +10,7 @@ namespace {
 
 bool is_wait(const Graph& graph, NodeId node) { return graph[node].is_call() && graph.op(node).has(Effect::kWaits); }
 
-// Whether the op's result is its operand's data, unchanged except for place and dtype.
+// Whether the op only moves the data of its operand or changes the dtype.
 bool is_layout(const Graph& graph, NodeId node) {
   const Op& op = graph.op(node);
   return op.is_pure() && (op.compute == ComputeClass::kView || op.compute == ComputeClass::kDataMovement ||
@@ -41,7 +41,7 @@ class GatherFinder {
   }
 
  private:
-  // Whether an operand is the result of a wait, or depends on one.
+  // Whether an operand is the result of a wait, or depends on a wait.
   bool is_waited_for(NodeId node) const {
     bool found = false;
     graph_.for_each_input(

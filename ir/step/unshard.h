@@ -7,8 +7,7 @@
 #include "ir/alias/storages.h"
 #include "ir/graph/graph.h"
 
-// Finds the nodes that gather parameters that are stored in shards on several ranks. The analysis
-// uses data flow and ignores names.
+// Finds the nodes that gather sharded parameters. The analysis uses data flow and ignores names.
 
 namespace fxopt {
 
@@ -40,8 +39,8 @@ UnshardMap find_unshards(const Graph& graph, const std::vector<NodeId>& from,
                          const std::function<bool(NodeId)>& is_looked_at);
 
 // Returns the inputs that are parameters. If the file does not record the roles of inputs, the
-// roles are inferred. If `or_saved` is true, the result also contains recorded inputs that forward
-// saves for backward, because these inputs may be parameters.
+// roles are inferred. If `or_saved` is true, the result also contains the inputs that the file
+// records as saved values, because a saved value may be a parameter.
 std::vector<NodeId> parameters_of(const Graph& graph, const StorageMap& storages, bool or_saved);
 
 }  // namespace fxopt

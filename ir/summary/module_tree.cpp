@@ -11,14 +11,14 @@
 namespace fxopt {
 namespace {
 
-// The number that a path component spells in Python's notation: without leading zeros.
+// Returns the number that a path component is, in Python's notation without leading zeros.
 std::optional<int64_t> number_of(std::string_view name) {
   const bool is_plain = !name.empty() && name.front() >= '0' && name.front() <= '9';
   if (!is_plain || (name.size() > 1 && name.front() == '0')) return std::nullopt;
   return parse_int64(name);
 }
 
-// "0..3, 5" for 0, 1, 2, 3, 5. Numbers must be sorted.
+// Returns "0..3, 5" for 0, 1, 2, 3, 5. The numbers must be sorted.
 std::string ranges_text(const std::vector<int64_t>& numbers) {
   std::string text;
   for (size_t i = 0; i < numbers.size();) {
@@ -92,8 +92,8 @@ void ModuleTree::finish() {
   }
 }
 
-// Groups the children of alike modules. A group has the children with one name in different
-// parents, and the numbered children of one parent with one signature.
+// Groups the children of alike modules. Children with the same name in different parents are one
+// group. Numbered children of a parent with the same signature are also in one group.
 std::vector<ModuleTree::Members> ModuleTree::folded_children(const Members& parents) const {
   std::vector<Members> groups;
   std::map<uint64_t, size_t> numbered;  // signature -> group
@@ -119,7 +119,7 @@ ModuleRow ModuleTree::row_of(const Members& members, size_t depth) const {
   row.name = name_of(members.front());
   row.depth = depth;
   row.alike = members.size();
-  std::vector<int64_t> numbers;  // members in the first one's parent
+  std::vector<int64_t> numbers;  // members that have the parent of the first member
   for (const uint32_t member : members) {
     row.figures.add(nodes_[member].figures);
     const bool is_sibling = nodes_[member].parent == nodes_[members.front()].parent;

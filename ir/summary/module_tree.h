@@ -46,22 +46,22 @@ struct ModuleRow {
   std::string name;     // name in the parent: "mlp", or "0..15" for alike modules
   size_t depth = 1;     // number of components of the path
   size_t alike = 1;     // number of modules in this row
-  size_t siblings = 1;  // number of modules with the same parent as the first module
+  size_t siblings = 1;  // number of modules in this row that have the first module's parent
   ModuleFigures figures;
 };
 
 // The modules of a graph by their dotted paths. Numbered modules of one parent ("layers.0",
-// "layers.1") are alike if they and their submodules contain the same nodes. They must have equally
-// many nodes of each target, phase and type, in any order.
+// "layers.1") are alike if they and their submodules contain the same number of nodes of each
+// target, phase and type. The order of the nodes does not matter.
 class ModuleTree {
  public:
   ModuleTree() : nodes_(1) {}
 
-  // Returns the place of the module at `path`. Creates the module if it does not exist. `path` must
-  // outlive the tree. O(components * log modules).
+  // Returns the index of the module at `path` in the tree. Adds the module if it does not exist.
+  // `path` must outlive the tree. O(components * log modules).
   size_t place_of(std::string_view path);
-  // Adds figures to the module at a place, and adds `kind` to the module's signature. Nodes with
-  // the same `kind` are considered equal.
+  // Adds figures to the module at index `place`, and adds `kind` to the module's signature (a hash
+  // that alike modules share). Nodes with the same `kind` are considered equal.
   void add(size_t place, const ModuleFigures& figures, uint64_t kind);
   // Adds figures, but does not change the module's signature.
   void add_figures(size_t place, const ModuleFigures& figures) { nodes_[place].figures.add(figures); }

@@ -12,7 +12,7 @@
 namespace fxopt {
 namespace {
 
-// Modules whose functions appear unchanged in graphs.
+// Whether the target is a function of a Python module. Graphs record such functions unchanged.
 bool is_python_function(std::string_view target) {
   constexpr std::string_view kModules[] = {"builtins.", "operator.", "math.", "torch.", "functools.", "itertools."};
   return target.find('<') != std::string_view::npos ||  // <lambda>, <locals>
@@ -74,7 +74,8 @@ class Finder {
     if (!groups_.get(key.uid)) add(OpaqueReason::kUnlistedGroup, module_.text(key.uid), node);
   }
 
-  // Empty for a call without a target, possible in a broken graph.
+  // Returns the target's name. Empty for a call without a target, which is possible in a broken
+  // graph.
   std::string_view op_name(NodeId node) const {
     const TargetId target = graph_[node].target;
     return target.is_valid() ? module_.text(module_.target(target).name) : std::string_view();
@@ -108,7 +109,8 @@ class Finder {
     }
   }
 
-  // True if the node takes an element that is recorded as None, as a gradient that nothing needs.
+  // Whether the node takes an element that is recorded as None, for example a gradient that is not
+  // needed.
   bool takes_none(NodeId node) const {
     if (op_name(node) != "operator.getitem") return false;
     const Arg *tuple = graph_.arg(node, 0), *key = graph_.arg(node, 1);
@@ -121,8 +123,8 @@ class Finder {
     return index >= 0 && index < count && elements[static_cast<size_t>(index)].kind == ValueKind::kNone;
   }
 
-  // Reports only recorded elements of a tuple. Unrecorded elements are common, and their getitem
-  // reports them.
+  // Reports only recorded elements of a tuple. Unrecorded elements are common, and are reported at
+  // their getitem.
   void check_element(NodeId node, const Value& value) {
     if (value.kind != ValueKind::kAbsent) check_value(node, value);
   }
@@ -142,12 +144,12 @@ std::string_view opaque_reason_text(OpaqueReason value) {
       "an op that neither the op table nor the file describes",
       "a Python function, which no schema describes",
       "an op that the file describes, but not as pure",
-      "an op with effects that cannot be named",
-      "runs a graph or an op that is opaque or writes",
+      "an op with unspecified effects",
+      "runs a graph or an op that is opaque or writes memory",
       "a call of a method or a module",
       "the value is a Python object",
       "no value is recorded",
-      "the value is of a kind that a newer version wrote",
+      "the value is of a kind that this version does not know",
       "a tensor without strides: its storage is not known",
       "a collective that names no group",
       "a collective on a group that the file does not list",

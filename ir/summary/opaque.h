@@ -12,7 +12,8 @@ namespace fxopt {
 
 class EffectMap;
 
-// The reason why part of a graph is not understood. Passes must then assume the worst.
+// The reason why the effects, value, storage or group of a node are unknown. Passes must then
+// assume the worst.
 enum class OpaqueReason : uint8_t {
   kNoSchema,        // neither the op table nor the file has a schema for the operator
   kPythonFunction,  // the target is a Python function, for which no schema can exist
@@ -40,10 +41,11 @@ struct OpaqueRow {
 
 enum class Validity { kBroken, kValid };
 
-// Returns the opaque content of `nodes`, which must be in schedule order. Rows with more nodes come
-// first. Rows with equal numbers of nodes are sorted by their first node. `effects` finds the
-// effects of subgraphs and operators that a call runs. `effects` is nullptr for a broken graph,
-// whose effects are unknown. O(nodes + arguments + values).
+// Returns the nodes of `nodes` that are not understood, grouped by reason and by OpaqueRow::what.
+// `nodes` must be in schedule order. Rows with more nodes come first. Rows with equal numbers of
+// nodes are sorted by their first node. `effects` finds the effects of subgraphs and operators that
+// a call runs. `effects` is nullptr for a broken graph, whose effects are unknown. O(nodes +
+// arguments + values).
 std::vector<OpaqueRow> find_opaque(const Graph& graph, const std::vector<NodeId>& nodes, EffectMap* effects);
 
 }  // namespace fxopt

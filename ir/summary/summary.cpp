@@ -111,7 +111,7 @@ class Summarizer {
     if (node.is_call()) count_call(node.target, phase);
   }
 
-  // The place of a module path in the tree. Each path is looked up once.
+  // Returns the place of a module path in the tree. Each path is looked up once.
   size_t place_of(StringId path) {
     const StringId known = path.is_valid() ? path : StringId(0);  // the empty string
     const auto found = places_.find(known);
@@ -154,7 +154,8 @@ class Summarizer {
     return row;
   }
 
-  // Hashes the target, phase and type of a node, for comparing modules. All symbols count as equal.
+  // Hashes the target, phase and type of a node, to compare modules. All symbols are treated as
+  // equal.
   uint64_t kind_of(NodeId id, Phase phase) const {
     const Node& node = graph_[id];
     uint64_t hash = hash_combine(static_cast<uint64_t>(node.kind), static_cast<uint64_t>(phase));
@@ -173,7 +174,8 @@ class Summarizer {
     return dims;
   }
 
-  // Counts a placeholder or an attribute, and its tensor unless an earlier node has the same one.
+  // Counts a placeholder or an attribute. Counts its tensor only if no earlier node has the same
+  // tensor.
   void count_input(NodeId id, InputRow& row) {
     const Value& value = graph_.value(id);
     if (graph_[id].kind == NodeKind::kPlaceholder) {
@@ -217,7 +219,7 @@ class Summarizer {
     for (const OutputSpec& spec : graph_.outputs) ++result_.outputs[spec.role];
   }
 
-  // By storage: whether its size depends on symbols.
+  // Returns for each storage whether its size depends on symbols.
   std::vector<bool> depend_on_symbols() const {
     std::vector<bool> depends;
     for (size_t i = 0; i < storages_->num_buffers(); ++i) {
@@ -263,7 +265,8 @@ class Summarizer {
     if (node.is_call()) op_row(node.target).made.add(sum);
   }
 
-  // The node that a storage counts for: its maker, or the first input on it in the selection.
+  // Returns the node for which a storage is counted. This is the node that makes the storage, or
+  // the first input on the storage in the selection.
   NodeId owner_in_part(BufferId id) {
     const Buffer& buffer = storages_->buffer(id);
     if (is_in_.get(buffer.producer)) return buffer.producer;
@@ -347,8 +350,8 @@ class Summarizer {
   MemoryReport report_;
   std::set<View> views_;
   IdMap<BufferId, NodeId> first_inputs_;
-  // Hash tables rather than IdMap: each graph of a module has them, and they must not be as large
-  // as the module's own.
+  // These are hash tables and not IdMaps, because each graph of a module has these tables. They
+  // must not be as large as the tables of the module.
   HashMap<StringId, size_t> places_;
   HashMap<TargetId, size_t> op_places_;  // in result_.ops
   std::array<PhaseRow, kNumPhases> phase_rows_{};

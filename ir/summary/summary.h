@@ -70,16 +70,19 @@ struct IdealPeak {
   NodeId node;
 };
 
-// The contents of a graph, or of a selection of its nodes. Rows are sorted by the keys in their
-// comments. The largest row comes first.
+// The contents of a graph, or of a selection of its nodes. The comment of a vector states its sort
+// keys. Counts and bytes are sorted in descending order.
 struct GraphSummary {
   const Graph* graph = nullptr;
-  // In a broken graph, phases are as stored, and storages are unknown.
+  // For a broken graph, the phases are read from the file, and storages are unknown.
   Validity validity = Validity::kValid;
   bool is_part = false;
   size_t nodes = 0;
-  size_t edges = 0;                    // number of edges between these nodes
-  size_t edges_in = 0, edges_out = 0;  // for a selection: number of edges from and to other nodes
+  // Number of edges that start and end at summarized nodes.
+  size_t edges = 0;
+  // For a selection: number of edges from other nodes to the selection, and from the selection to
+  // other nodes.
+  size_t edges_in = 0, edges_out = 0;
   size_t calls = 0;
 
   std::map<Phase, size_t> stored_phases;
@@ -89,7 +92,8 @@ struct GraphSummary {
   std::map<OutputRole, size_t> outputs;
   bool roles_derived = false;
   std::vector<InputRow> inputs;  // sorted by bytes, then by nodes
-  // The get_attr nodes of tensors. A get_attr of a subgraph is counted only in `nodes`.
+  // The get_attr nodes of tensors. A get_attr of a subgraph is counted in GraphSummary::nodes, but
+  // not here.
   InputRow attributes;
   StorageSum made;      // storages made by the nodes
   StorageSum storages;  // all storages
@@ -111,8 +115,9 @@ struct GraphSummary {
 // nullptr, all nodes are summarized. A storage is counted for the node that makes it. If several
 // placeholders share a storage, the storage is counted for the first of these placeholders in the
 // selection. Symbols have the values of their hints. The summary refers to the graph and is valid
-// until the graph changes. Several summaries of a module's graphs may share `subgraphs`, so that
-// each subgraph is analyzed once. O((nodes + edges + values + components of module paths) * log).
+// until the graph changes. `subgraphs` (second overload) caches the effects of subgraphs. If
+// calls for several graphs of one module pass the same cache, each subgraph is analyzed only once.
+// O((nodes + edges + values + components of module paths) * log).
 GraphSummary summarize(const Graph& graph, Validity validity, const std::vector<NodeId>* part = nullptr);
 GraphSummary summarize(const Graph& graph, Validity validity, const std::vector<NodeId>* part,
                        SubgraphEffects& subgraphs);

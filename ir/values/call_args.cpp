@@ -24,7 +24,8 @@ const Arg* given_at(const Graph& graph, NodeId node, const SchemaArg* described,
   return arg != nullptr ? arg : graph.kwarg(node, described->name);
 }
 
-// c10::ScalarType up to complex128 is DType without kUnspecified.
+// Converts a c10::ScalarType up to complex128. DType has the same order, but starts with
+// kUnspecified.
 std::optional<DType> dtype_of_scalar_type(int64_t number) {
   const int64_t last = static_cast<int64_t>(DType::kComplex128) - 1;
   return number < 0 || number > last ? std::nullopt : std::optional(static_cast<DType>(number + 1));

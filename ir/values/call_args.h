@@ -18,9 +18,9 @@
 //   const std::optional<int64_t> dim = args[1].as_int();
 //   const NodeId weight = args.named("weight").as_node();
 //
-// An argument may be given by position or by keyword. An argument that is None is given. If the
-// argument is not given, the schema's default applies. If the schema has no default, the argument
-// is missing.
+// An argument may be given by position or by keyword. An argument whose value is None counts as
+// given. If the argument is not given, the schema's default applies. If the schema has no default,
+// the argument is missing.
 
 namespace fxopt {
 
@@ -39,8 +39,8 @@ std::optional<SymInt> sym_int_of(const Arg& arg, const Symbolic& symbolic) {
 
 // One argument of a call. Each as_...() returns the given value, or the default if the call leaves
 // the argument out. Each as_...() returns nothing for a value of a different kind, such as None, a
-// symbolic integer or a list. Refers to the graph and the schema. Functions allocate only if their
-// comments say so.
+// symbolic integer or a list. The graph and the schema must outlive the object. Functions allocate
+// only if their comments say so.
 class CallArg {
  public:
   // `given` is nullptr if the call leaves the argument out. `described` is nullptr without a
@@ -61,7 +61,8 @@ class CallArg {
   std::optional<bool> as_bool() const;
   std::optional<int64_t> as_int() const;
   std::optional<double> as_double() const;  // also converts an integer
-  // The schema writes the default of a dtype or a memory format as the framework's number or word.
+  // A schema may give the default dtype as the number of PyTorch's enumerator. It may give the
+  // default memory format as such a number or by name (contiguous_format, preserve_format).
   std::optional<DType> as_dtype() const;
   std::optional<MemoryFormat> as_memory_format() const;
   NodeId as_node() const;  // invalid if the argument is not a node
@@ -109,7 +110,7 @@ class CallArg {
   const SchemaArg* described_;
 };
 
-// All arguments of one call. Refers to the graph.
+// All arguments of one call. The graph must outlive the object.
 class CallArgs {
  public:
   CallArgs(const Graph& graph, NodeId node);

@@ -11,7 +11,7 @@ namespace fxopt {
 namespace {
 
 constexpr std::string_view kNativeDropout = "aten.native_dropout.default";
-constexpr std::string_view kSavesState = "higher_order.run_and_save_rng_state";  // gives the state, then the result
+constexpr std::string_view kSavesState = "higher_order.run_and_save_rng_state";  // returns the state, then the result
 
 class Completer {
  public:
@@ -53,7 +53,7 @@ class Completer {
     return true;
   }
 
-  // The result of `runs`, as the getitems of `node` show it.
+  // Returns the result of the operator `runs`, as recorded by the getitems of `node`.
   std::optional<Value> result_of(NodeId node, const Op& runs) {
     if (graph_.value(node).kind != ValueKind::kAbsent) return copy(node);
     const size_t count = runs.schema->returns.size();
@@ -72,7 +72,7 @@ class Completer {
     return graph_.pool().value(tuple(elements));
   }
 
-  // The getitem that takes the element; invalid if none exists.
+  // Returns the getitem that takes the element, or an invalid id if none exists.
   NodeId element(NodeId node, size_t index) const {
     for (const NodeId user : graph_.users(node)) {
       if (!graph_[user].is_call() || graph_.op(user).view != ViewKind::kProjection) continue;
@@ -95,7 +95,7 @@ class Completer {
     return graph_.pool().append_value(value);
   }
 
-  // The operator's known result for its input, for an element that no getitem shows.
+  // Derives an element that no getitem shows from the operator's input.
   std::optional<Value> known_element(const Op& runs, size_t index) {
     if (runs.name != kNativeDropout || index > 1 || !input_.sizes.is_valid()) return std::nullopt;
     Tensor made;
@@ -108,7 +108,7 @@ class Completer {
 
   Graph& graph_;
   Module& module_;
-  Tensor input_;  // the operator's first input; without sizes if it is unknown
+  Tensor input_;  // the operator's first input; it has no sizes if the input is unknown
 };
 
 }  // namespace

@@ -26,8 +26,8 @@ bool ElementFinder::find(NodeId parent, const Arg& key, std::vector<size_t>& out
   return true;
 }
 
-// Slices as Python does for a list of `count`: bounds beyond an end are clamped to it, negative
-// ones count from the last.
+// Appends the elements of a slice, as Python does for a list of `count` elements. Bounds beyond an
+// end are clamped to this end. Negative bounds count from the end of the list.
 bool ElementFinder::find_slice(int64_t count, std::span<const Arg> bounds, std::vector<size_t>& out) const {
   const auto is_plain = [](const Arg& bound) { return bound.is(ArgKind::kInt) || bound.is(ArgKind::kNone); };
   if (bounds.size() != 3 || !std::all_of(bounds.begin(), bounds.end(), is_plain)) return false;

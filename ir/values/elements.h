@@ -24,10 +24,10 @@ class ElementFinder {
   // have elements. O(elements taken), amortised.
   bool find(NodeId parent, const Arg& key, std::vector<size_t>& out);
 
-  // Returns the place of the tensors of element `i` among all tensors of the node's value, depth
-  // first. The place is the index of the first tensor, and the number of tensors. The first query
-  // about a node counts the tensors of all its elements. Therefore, the queries for all getitems of
-  // a node together take time in proportion to the node's outputs.
+  // Returns the index of the first tensor of element `i`, and the number of tensors of this
+  // element. Indices count all tensors of the node's value, depth first. The first query about a
+  // node counts the tensors of all its elements. Therefore, the queries for all getitems of a node
+  // together take time in proportion to the node's outputs.
   std::pair<size_t, size_t> tensors(NodeId node, size_t i);
 
  private:
@@ -35,7 +35,8 @@ class ElementFinder {
 
   const Graph& graph_;
   DictKeys dict_keys_;
-  IdMap<NodeId, uint32_t> ends_of_;   // start of the node's ends in `ends_`; 0 if not filled yet
+  // Index of the node's first entry in `ends_`. 0 before the first query about the node.
+  IdMap<NodeId, uint32_t> ends_of_;
   std::vector<uint32_t> ends_ = {0};  // for each element, the number of tensors up to its end
 };
 

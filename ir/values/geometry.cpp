@@ -13,7 +13,7 @@ bool has_no_elements(const std::vector<SymInt>& sizes) {
   return std::any_of(sizes.begin(), sizes.end(), [](const SymInt& size) { return size.is(0); });
 }
 
-// Whether more dimensions must be taken for `done` elements to become `wanted`.
+// Whether `done` elements are fewer than `wanted`. If a number is symbolic, whether the two differ.
 bool is_short(const SymInt& done, const SymInt& wanted) {
   if (done.is_static() && wanted.is_static()) return done.value() < wanted.value();
   return !(done == wanted);
@@ -104,9 +104,9 @@ Restride restride(const Geometry& from, const std::vector<SymInt>& sizes, std::v
     strides = from.sizes == sizes ? from.strides : row_major_strides(sizes);
     return Restride::kView;
   }
-  size_t left = sizes.size();  // dimensions of the result not laid out yet
+  size_t left = sizes.size();  // dimensions of the result without strides so far
   SymInt step = from.strides.back();
-  SymInt block = 1, done = 1;  // elements that are `step` apart, and the number already laid out
+  SymInt block = 1, done = 1;  // elements that are `step` apart; elements with strides so far
   for (size_t d = from.rank(); d-- > 0;) {
     block = block * from.sizes[d];
     const bool ends = d == 0 || (!from.sizes[d - 1].is(1) && !(from.strides[d - 1] == block * step));

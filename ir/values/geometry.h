@@ -47,12 +47,12 @@ bool is_row_major(const Geometry& geometry);
 // The result of restride(): whether a view with other sizes can show a tensor's elements without
 // moving them.
 enum class Restride : uint8_t {
-  kView,     // `strides` has the strides
+  kView,     // a view is possible; restride() has set `strides`
   kCopy,     // no strides fit, so the elements must be copied
   kUnknown,  // the answer depends on symbols
 };
 // Computes strides that view the elements of `from` with other sizes, without moving the elements.
-// `sizes` must have the same number of elements as `from`. The rules are those of ATen's
+// The product of `sizes` must equal the number of elements of `from`. The rules are those of ATen's
 // computeStride (TensorUtils.cpp). O(rank of both).
 Restride restride(const Geometry& from, const std::vector<SymInt>& sizes, std::vector<SymInt>& strides);
 

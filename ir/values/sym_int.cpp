@@ -59,7 +59,7 @@ SymInt symbol_named(std::string_view name) {
 
 namespace {
 
-constexpr int64_t kMaxExponent = 64;  // a power beyond it is a symbol
+constexpr int64_t kMaxExponent = 64;  // a power with a larger exponent is a symbol
 
 SymInt power(const SymInt& base, int64_t exponent) {
   SymInt out = 1;
@@ -67,8 +67,8 @@ SymInt power(const SymInt& base, int64_t exponent) {
   return out;
 }
 
-// An operation that is no polynomial: a number if its inputs are numbers, else a symbol named by a
-// hash of the operation.
+// Returns the result of an operation that is not a polynomial. If all inputs are numbers, the
+// result is a number. Otherwise, it is a symbol that is named by a hash of the operation.
 SymInt make_other(const Module& module, ExprId id, std::span<const SymInt> inputs) {
   const Expr& expr = module.exprs[id];
   std::vector<std::optional<int64_t>> numbers;

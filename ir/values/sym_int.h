@@ -14,20 +14,21 @@
 namespace fxopt {
 
 // An integer that may depend on symbols, for tests of equality. The integer is stored as the value
-// of its polynomial at one secret point, modulo two primes. This method is polynomial identity
-// testing. Two different polynomials of degree d have the same value at that point with a
-// probability of at most d / 2^61 times d / 2^62 (Schwartz 1980, Zippel 1979). Therefore, sums and
-// products have a constant cost, and `s0 * (s1 + 2)` equals `2 * s0 + s1 * s0`. An expression that
-// is not a polynomial (a floor division, a maximum, a datum) is treated as a separate symbol. The
-// name of this symbol is a hash of the expression. Two plain 64-bit integers have the same stored
-// value only if they are equal.
+// of its polynomial at one secret point, modulo two primes. This method is called polynomial
+// identity testing. Two different polynomials of degree d have the same value at that point with a
+// probability of at most d / 2^61 times d / 2^62 (Schwartz 1980, Zippel 1979). A sum or a product
+// is computed from these stored values, in constant time. Equal polynomials have equal stored
+// values, so `s0 * (s1 + 2)` equals `2 * s0 + s1 * s0`. An expression that is not a polynomial,
+// such as a floor division or a maximum, is treated as a separate symbol. A hash of the expression
+// identifies this symbol. Two plain 64-bit integers have the same stored value only if they are
+// equal.
 class SymInt {
  public:
   SymInt() : SymInt(0) {}
   SymInt(int64_t value)  // NOLINT(google-explicit-constructor): every integer is a SymInt
       : first_(residue(value, kFirstPrime)), second_(residue(value, kSecondPrime)), value_(value), is_static_(true) {}
-  // Returns the symbol with the name `name`. `name` is a hash of a symbol's name, of an expression,
-  // or of the origin of a datum.
+  // Returns the symbol that the hash `name` identifies. It may be the hash of a symbol's name, of
+  // an expression, or of the origin of a number that depends on data.
   static SymInt symbol(const Hash128& name);
 
   bool is_static() const { return is_static_; }
@@ -53,7 +54,8 @@ class SymInt {
     return far_residue(value, prime);
   }
   static uint64_t far_residue(int64_t value, uint64_t prime);
-  // Returns the integer with these residues that is not a plain number.
+  // Returns an integer that is not static. `first` and `second` are its polynomial's value at the
+  // secret point, modulo kFirstPrime and modulo kSecondPrime.
   static SymInt from_residues(uint64_t first, uint64_t second);
 
   uint64_t first_ = 0;   // modulo kFirstPrime

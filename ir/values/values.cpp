@@ -26,7 +26,8 @@ bool same_children(const Graph& graph, const Value& a, const Value& b) {
   return true;
 }
 
-// The number of elements; nothing for symbolic sizes and for products beyond 64 bits.
+// Returns the number of elements. Returns nothing for symbolic sizes and for products beyond 64
+// bits.
 std::optional<int64_t> count_elements(const std::vector<Dim>& sizes) {
   int64_t count = 1;
   for (const Dim& size : sizes) {
@@ -39,10 +40,10 @@ bool are_static(const std::vector<Dim>& dims) {
   return std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.is_static(); });
 }
 
-// True if a tensor of `sizes` and `strides` walks the same memory in the same order as one of
-// `from_sizes` and `from_strides`. All are static, and both sides have the same number of elements,
-// at least one. Dimensions that are dense on each other form a block and are split and merged
-// freely. No dimension crosses from one block to the next.
+// True if a tensor with `sizes` and `strides` visits the same memory in the same order as a tensor
+// with `from_sizes` and `from_strides`. All numbers are static. Both tensors have the same number
+// of elements, which is not 0. Adjacent dimensions without a gap form a block. The dimensions of a
+// block may be split and merged, but no dimension may span two blocks.
 bool walk_alike(const std::vector<Dim>& from_sizes, const std::vector<Dim>& from_strides, const std::vector<Dim>& sizes,
                 const std::vector<Dim>& strides) {
   size_t d = sizes.size();

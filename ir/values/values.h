@@ -13,9 +13,9 @@ namespace fxopt {
 // True if `a` and `b` are known to be the same number: equal constants, or equal polynomials.
 bool same_dim(const Module& module, const Dim& a, const Dim& b);
 
-// True if two tensors have the same metadata. On one storage, the two would be the same tensor.
-// Their dtype, layout, sizes, strides, offset, device, conjugate and negative bits, subclass and
-// placements must be equal. Storage ids and requires_grad are ignored. O(rank).
+// True if two tensors have the same metadata. Two tensors with the same metadata on one storage are
+// equal. The dtype, layout, sizes, strides, offset, device, conjugate and negative bits, subclass
+// and placements must be equal. Storage ids and requires_grad are ignored. O(rank).
 bool same_metadata(const Module& module, const Tensor& a, const Tensor& b);
 
 // True if two whole values of one graph have the same metadata, so that their kinds and elements
@@ -36,11 +36,12 @@ bool has_one_element(const Graph& graph, NodeId node);
 std::vector<NodeId> placeholders_of(const Graph& graph);
 
 // Returns the leaves of the output node's arguments in the order of Graph::outputs. The values of a
-// dict are included, but not its keys. A leaf that is not a node is invalid in the list. Returns an
-// empty list if the graph has no output. O(arguments).
+// dict are included, but not its keys. A leaf that is not a node, such as a constant, has an
+// invalid id in the list. Returns an empty list if the graph has no output. O(arguments).
 std::vector<NodeId> output_leaves(const Graph& graph);
 
-// Returns the leaves of any arguments of the graph, including constants. O(arguments).
+// Returns the leaves of `range`, the arguments of a node of the graph. Constants are included.
+// O(arguments).
 std::vector<Arg> leaves_of(const Graph& graph, ArgRange range);
 
 // Whether an op returns a view of its input's memory or a copy. The op changes only the shape, and
@@ -49,7 +50,7 @@ enum class ViewAnswer : uint8_t { kView, kCopy, kUnknown };
 
 // Decides from the two recorded tensors whether `to` is a view of `from` or a copy. A view has the
 // dtype, device, offset, conjugate bit and negative bit of its input. Its strides are the strides
-// that its sizes require on the input's memory. The answer is kUnknown in these cases:
+// that `view()` with these sizes would give. The answer is kUnknown in these cases:
 // - A size or a stride is symbolic and differs from the input's size or stride.
 // - A tensor is empty.
 // - A property is not recorded.
@@ -90,8 +91,8 @@ class DictKeys {
 // buffer. Returns an empty text if neither the path nor a name of this kind is recorded.
 std::string_view module_of(const Graph& graph, NodeId node);
 
-// Returns the file's record of an input. Returns nullptr if the file has no record, or if the node
-// is not an input. O(1).
+// Returns the InputSpec (role, name, aliases and so on) that the file records for an input. Returns
+// nullptr if the file records none, or if the node is not an input. O(1).
 const InputSpec* recorded_input(const Graph& graph, NodeId node);
 
 // Returns the recorded role of an input. Returns kUnspecified if no role is recorded, or if the

@@ -5,27 +5,29 @@
 //                                  %b = neg(%u)
 //
 // Rule   Two tensors on one storage with the same dtype, sizes, strides, offset, device, conjugate
-//        and negative bits are the same tensor. So the pass needs no algebra of single ops. It
-//        compares the recorded values of a view and of the tensors up its chain, for any arguments,
-//        positional or not. Op names matter only where the view has no recorded value: an alias, a
-//        slice of everything and a transpose of a transpose are known by their arguments. They also
-//        matter for conjugations with an unrecorded bit.
-// Legal  The views are pure and on one storage by the op table, so writes to it are seen through
-//        either. A view stays if it carries a control dependency or an event, or if a later
-//        in-place op changes its sizes, strides or storage (`t_`, `set_`, under any name the tensor
-//        has). It stays if an op that writes gets both the view and its base, as many ops refuse
-//        one tensor twice. It stays if its removal would hand the caller an input, or the same
-//        output twice.
-//       If autograd may run through the graph (torch.export, Dynamo, pre-dispatch traces), a
-//       detach and a view as another type stop gradients and stay. A view is then replaced only by
-//       a tensor made under the same gradient mode.
-// Names  view and _unsafe_view equal reshape wherever they are defined. With rule `reshapes` they
-//        become it.
-// Marks  Marks and save tags of a removed view move to its base (Replacer::replace()). A recompute
-//        tag moves to the ledger. A view stays if it is to be saved and its base is tagged for
-//        recompute. It also stays if its removal would bypass a marked value: consumers of the view
-//        read the saved value.
-// Cost   A chain is walked up at most kMaxChain steps.
+//        and negative bits are the same tensor. Therefore the pass compares the recorded metadata
+//        of a view with that of the tensors up its chain of views. Op names matter only if metadata
+//        is not recorded: for an alias, a slice of everything, a transpose of a transpose, and
+//        flips of the conjugate or negative bit.
+// Legal  By the op table, views are pure and share the storage of their base, so a write through
+//        either tensor changes both. A view stays if
+//        - it has a control dependency or an event,
+//        - a later in-place op such as `t_` or `set_` changes its sizes, strides or storage, or
+//          those of an alias,
+//        - an op that writes gets both the view and its base, because many ops refuse one tensor
+//          twice, or
+//        - the graph returns it, and its base is an input, an attribute or another output.
+//        Autograd may run through some graphs later (torch.export, Dynamo, pre-dispatch traces). In
+//        these graphs, views that stop gradients stay: a detach, or a view as another dtype. Other
+//        views are replaced only by a tensor that was made under the same gradient mode.
+// Names  Wherever view and _unsafe_view succeed, reshape returns the same tensor. The rule
+//        `reshapes` turns both into reshape.
+// Marks  Save marks (`ap_must_save`) and save tags of a removed view move to its base
+//        (Replacer::replace()). A recompute tag moves to the ledger of erased nodes. A view stays
+//        if it is to be saved and its base is tagged for recompute. A view also stays if a value
+//        with a save mark is between the view and its base. Otherwise consumers of the view would
+//        not read the saved value.
+// Cost   The search for an equal tensor goes up at most kMaxChain views.
 
 #include "passes/clean/canonicalize.h"
 
@@ -109,8 +111,8 @@ bool slices_everything(const Graph& graph, NodeId view) {
   return size.is_static() && *end.as_int() >= size.value;
 }
 
-// True for a view that differs from its input in a bit that recorded values do not show. Recorded
-// values decide nothing across such a view.
+// True for a view that flips a bit (conjugate or negative), if the recorded metadata does not show
+// the change. Metadata cannot prove that tensors on both sides of this view are equal.
 bool hides_change(const Graph& graph, NodeId view) {
   if (!contains(kBitFlips, graph.op(view).name)) return false;
   const Tensor* before = single_tensor(graph, first_argument(graph, view));
@@ -160,7 +162,8 @@ class Planner {
     const bool is_direct = base == resolve(first_argument(graph_, view));
     if (!is_wanted(view, is_direct)) return;
     if (const auto [code, why] = find_obstacle(view, base); !code.empty()) {
-      result_.remark(graph_, view, code, "equal to '%" + std::string(graph_.name_of(base)) + "'" + std::string(why));
+      result_.remark(graph_, view, code,
+                     "not replaced by the equal '%" + std::string(graph_.name_of(base)) + "': " + std::string(why));
       return;
     }
     join(view, base);
@@ -175,24 +178,26 @@ class Planner {
   // The reason why the view stays, as a code and a text; empty if `base` may replace it.
   std::pair<std::string_view, std::string_view> find_obstacle(NodeId view, NodeId base) {
     if (reads_outdated(view)) {
-      return {"changed-in-place", " only because of a size or stride that was read after an in-place change"};
+      return {"changed-in-place",
+              "the two are equal only by a recorded size or stride that an in-place op had changed"};
     }
     if ((doubtful_.get(base) || lacks_elements(base)) && relies_on_strides(view, base)) {
-      return {"unsure-strides", " by recorded strides, but an earlier operator does not guarantee them"};
+      return {"unsure-strides",
+              "the two are equal only by recorded strides, which an earlier operator does not guarantee"};
     }
-    if (is_held(graph_, view)) return {"ordered", ", but a control dependency or event pins this view"};
+    if (is_held(graph_, view)) return {"ordered", "this view has a control dependency or an event"};
     if (are_decided_apart(graph_, phases_, view, base) || passes_marked(view, base) ||
         !saves_.are_kept(view, base, MergedSaves::Tags::kDropped)) {
-      return {"saved-view", ", but only one of the two is to be saved"};
+      return {"saved-view", "only one of the two is to be saved"};
     }
     if (storages_.metadata_changes_after(view) || storages_.metadata_changes_after(base)) {
-      return {"changed-in-place", " only until an in-place op changes sizes, strides or storage"};
+      return {"changed-in-place", "an in-place op later changes the sizes, strides or storage of one of the two"};
     }
     if (stops_gradients(view, base)) {
-      return {"stops-gradients", ", but gradients would then flow, as autograd may run through this graph"};
+      return {"stops-gradients", "autograd may differentiate this graph, and the replacement would let gradients flow"};
     }
-    if (is_needed_by_caller(view, base)) return {"returned-alias", ", but the caller gets both tensors"};
-    if (operands_.has_both(view, base)) return {"given-both", ", but an op that writes gets both tensors"};
+    if (is_needed_by_caller(view, base)) return {"returned-alias", "the caller gets both tensors"};
+    if (operands_.has_both(view, base)) return {"given-both", "an op that writes gets both tensors"};
     return {};
   }
 
@@ -203,9 +208,9 @@ class Planner {
     return contains(rules_, name == kSlice ? CanonicalizeRule::kIdentitySlices : CanonicalizeRule::kIdentityViews);
   }
 
-  // The nearest node up the chain of views that equals `view`; invalid if none exists. The chain is
-  // that of the input graph, so in t(t(t(x))) the last finds the first. Only identities are
-  // skipped.
+  // The nearest node up the chain of views that equals `view`; invalid if none exists. The search
+  // follows the chain of the input graph, so in t(t(t(x))) the last t finds the first t. Only
+  // removed views that equal their own input are skipped.
   NodeId find_base(NodeId view) {
     NodeId link = first_argument(graph_, view);
     for (int step = 0; step < kMaxChain; ++step) {
@@ -218,8 +223,8 @@ class Planner {
     return NodeId();
   }
 
-  // Whether an argument of the view was read from a tensor after its sizes or strides changed.
-  // Tracers record such numbers with their values before the change.
+  // Whether an argument of the view is a size or stride that an in-place op changed before. Tracers
+  // record the old number.
   bool reads_outdated(NodeId view) const {
     return any_input(graph_, view, [this](NodeId input) { return outdated_.get(input); });
   }
@@ -238,7 +243,7 @@ class Planner {
     return is_outdated;
   }
 
-  // Whether `matches` holds for a link of the chain from `first` up to `base`, excluding `base`.
+  // Whether `matches` is true for a node of the chain from `first` up to `base`, excluding `base`.
   template <class Matches>
   bool any_link(NodeId first, NodeId base, const Matches& matches) const {
     NodeId link = first;
@@ -249,7 +254,8 @@ class Planner {
     return false;
   }
 
-  // True for a tensor without elements. Kernels may give its views other strides than fake tensors.
+  // True for a tensor without elements. A kernel may give its views other strides than the recorded
+  // strides, which come from fake tensors.
   bool lacks_elements(NodeId node) const {
     const Tensor* tensor = single_tensor(graph_, node);
     if (tensor == nullptr || !tensor->sizes.is_valid()) return false;
@@ -257,14 +263,13 @@ class Planner {
                                [](const Dim& size) { return size.is_static() && size.value == 0; });
   }
 
-  // Whether the result of the view, or of one between it and the base, depends on the base's
-  // strides.
+  // Whether `view`, or a view between `view` and `base`, depends on the strides of its input.
   bool relies_on_strides(NodeId view, NodeId base) const {
     return any_link(view, base, [this](NodeId link) { return reads_layout(graph_, link); });
   }
 
-  // Whether a marked value is between the two. Backward has that value, but not the unmarked
-  // `base`.
+  // Whether a marked value is between `view` and `base`. Backward has the marked value, but not the
+  // unmarked `base`.
   bool passes_marked(NodeId view, NodeId base) const {
     if (!graph_[base].is_call() || marks_.get(base)) return false;
     return any_link(first_argument(graph_, view), base, [this](NodeId link) { return marks_.get(resolve(link)); });
@@ -276,7 +281,7 @@ class Planner {
     return !is_stop || !is_differentiated();
   }
 
-  // A view of the same bytes as another type has no gradient.
+  // No gradient flows through a view of the same bytes as another dtype.
   bool changes_dtype(NodeId link) const {
     const Tensor* before = single_tensor(graph_, first_argument(graph_, link));
     const Tensor* after = single_tensor(graph_, link);
@@ -293,7 +298,7 @@ class Planner {
     return is_input && base == resolve(first_argument(graph_, view));
   }
 
-  // t(t(base)), with identities between.
+  // Whether `view` is t(t(base)), possibly with removed identity views in between.
   bool undoes_transpose(NodeId view, NodeId base) const {
     if (graph_.op(view).name != kTranspose) return false;
     const NodeId inner = resolve(first_argument(graph_, view));
@@ -301,15 +306,15 @@ class Planner {
            resolve(first_argument(graph_, inner)) == base;
   }
 
-  // If autograd runs through the graph later, a detach is no identity. Neither is a view that
-  // changes the dtype, nor a view made under no_grad. PyTorch's own passes ignore this.
+  // Whether removing the view would change gradients: the view ends gradients, or it was made under
+  // another gradient mode than its base. PyTorch's own passes ignore this.
   bool stops_gradients(NodeId view, NodeId base) {
     const NodeId made_by = maker(base);
     const bool has_one_mode = made_by.is_valid() && modes_.of(view) == modes_.of(made_by);
     return (ends_gradients(graph_.op(view)) || !has_one_mode) && is_differentiated();
   }
-  // The call that made the tensor: looks through getitems of a tuple and in-place ops, which return
-  // their input. Invalid if that is too far up.
+  // The call that made the tensor. Looks through getitems of tuples and through in-place ops, which
+  // return their input. Invalid after kMaxChain steps.
   NodeId maker(NodeId node) const {
     for (int step = 0; step < kMaxChain; ++step) {
       if (!graph_[node].is_call()) return node;
@@ -326,8 +331,8 @@ class Planner {
     return compat_ != Compat::kTorch && is_marked(view, returned_) && is_marked(base, known_);
   }
 
-  // Tensors, by class of objects: an in-place op returns its input object, and a removed view
-  // becomes its base.
+  // Marks tensors by class of objects. One tensor may have several nodes: an in-place op returns
+  // its input object, and a removed view becomes its base.
   void mark(NodeId node, IdMap<ObjectId, bool>& marks) {
     for (const ObjectId id : storages_.objects(node)) marks[tensor(id)] = true;
   }
@@ -341,7 +346,7 @@ class Planner {
     if (returned_.get(one)) returned_[other] = true;
     if (known_.get(one)) known_[other] = true;
   }
-  // The representative of the object's class, by union-find.
+  // The representative of the object's class (union-find).
   ObjectId tensor(ObjectId id) {
     id = storages_.object_class(id);
     while (joined_.get(id).is_valid()) {
@@ -365,23 +370,24 @@ class Planner {
   const IdMap<NodeId, bool> outdated_ =
       find_outdated(graph_, storages_);  // numbers whose recorded values are unreliable
   const PhaseMap& phases_ = facts_.phases();
-  // Values to be saved, also by the mark of a removed view.
+  // Marked values, including nodes that get the mark of a removed view.
   IdMap<NodeId, bool> marks_ = find_marks(graph_, phases_).is_saved;
   IdMap<NodeId, NodeId> stands_for_{graph_.num_ids()};       // removed view -> a node that stays
   IdMap<NodeId, bool> identities_{graph_.num_ids(), false};  // removed views equal to their own input
   IdMap<ObjectId, ObjectId> joined_;  // class of a removed view -> a class closer to its final base
   IdMap<ObjectId, bool> returned_;    // tensors that the caller gets
-  IdMap<ObjectId, bool> known_;       // those, and the inputs and attributes, which the caller has
+  IdMap<ObjectId, bool> known_;       // tensors of returned_, inputs and attributes: the caller has them
   std::vector<Replacement> plan_;
 };
 
-// A view, and the tensor that its former consumers read.
+// A view, and the tensor that its former consumers now read.
 struct Passed {
   NodeId view;
   NodeId base;
 };
 
-// Erases views that lost their last user to a replacement, unless a control dependency names them.
+// Erases views that lost their last user to a replacement. The target of a control dependency
+// stays.
 void erase_dead_views(Graph& graph, std::vector<Passed> pending, Replacer& replacer, PassResult& result) {
   const IdMap<NodeId, bool> named = control_targets(graph);
   while (!pending.empty()) {
@@ -396,8 +402,8 @@ void erase_dead_views(Graph& graph, std::vector<Passed> pending, Replacer& repla
   }
 }
 
-// The views between round trips and inputs. Backward may have read such a view instead of the
-// input.
+// The views between a removed round trip and the input that replaces it. Backward may have read one
+// of these views instead of the input.
 std::vector<Passed> views_of_inputs(const Graph& graph, const std::vector<Replacement>& plan) {
   std::vector<Passed> found;
   for (const auto& [view, base, is_direct] : plan) {

@@ -29,10 +29,12 @@ struct CanonicalizeOptions {
     field("rules", self.rules,
           "Views to remove: aliases (alias, detach), identity-slices (a slice that takes everything), identity-views "
           "(other views equal to their input), round-trips (views that undo earlier views). The rule `reshapes` "
-          "turns view and _unsafe_view into reshape, which is known to be a view only if values are recorded.");
+          "turns view and _unsafe_view into reshape. A reshape may copy: it is known to be a view only if the file "
+          "records sizes and strides.");
     field("compat", self.compat,
-          "fxopt: the rules of this pass; torch: also remove a view if the caller then gets an input or the same "
-          "output twice, or if gradients then flow through the view.");
+          "fxopt: keep a view in two cases. Without the view, the graph would return an input, or would return one "
+          "tensor twice. Or the view stops gradients, as detach does, and autograd may differentiate the graph; torch: "
+          "also remove these views.");
   }
 };
 
@@ -47,8 +49,9 @@ struct CanonicalizeOptions {
 //
 // Remarks, each on a view that stays:
 // - by-keyword: the view does not become a reshape, because its size is a keyword argument
-// - unsure-strides: an earlier operator chooses its own layout
-// - saved-view: a second partition would save another value
+// - unsure-strides: the view equals its input only by recorded strides, but an earlier operator may
+//   choose other strides
+// - saved-view: only the view or only its base is to be saved for backward
 // - returned-alias, given-both, stops-gradients, ordered, changed-in-place: the view and its base
 //   must remain two tensors
 //

@@ -4,26 +4,35 @@
 //   %b = mm(%x, %w)        =>      %c = add(%a, %a)
 //   %c = add(%a, %b)
 //
-// Key    Target, arguments with each input replaced by its representative (kinds distinguish 1, 1.0
-//        and True; floats compare by their bits), keyword arguments in order, stream, phase
-//        (forward and loss are one), gradient mode and autocast.
-// Legal  - The op is pure, and neither node has an event. With `collectives` it may also be a
-//          collective or a wait, but no send or receive.
-//        - No write changes the operands between the two. A view reads no data, so it merges across
-//          writes.
-//        - No op changes sizes, strides or storage of an operand between the two (`t_`, `set_`).
-//        - The result storage of either node is never written, and the metadata of neither result
-//          changes in place: one of the two tensors would replace both.
-//        - The two storages are not both returned, nor are the two tensors: the caller gets two.
-//        - No op that writes gets both. Many refuse the same tensor twice, but accept two equal
-//          views.
-//        - If autograd may run through the graph, no gradient flows through the two. It would be
-//          summed before the op instead of after it, which rounds differently.
-//        - Recorded values agree. Control dependencies of the later node are also the earlier
-//          one's.
+// Key    Two nodes compute the same value if these are equal:
+//        - the target, the stream, the gradient mode and the autocast state
+//        - the arguments, where merged nodes count as one node. Arguments of different kinds, such
+//          as 1, 1.0 and True, differ. Floats are compared by their bits.
+//        - the keyword arguments, in order
+//        - the phase, where loss counts as forward
+// Legal  Two nodes are merged only if these conditions hold:
+//        - The op is pure, and neither node has an event. With the option `collectives`,
+//          collectives and waits are also merged, but never sends and receives.
+//        - No write between the two nodes changes the data of an operand. Views read no data, so
+//          they are merged across writes.
+//        - No op between the two nodes, such as `t_` or `set_`, changes the sizes, strides or
+//          storage of an operand.
+//        - No op writes to a result or changes its metadata in place, because the change would
+//          reach both results.
+//        - The graph does not return both results, or tensors on the storages of both, because the
+//          caller must get two tensors.
+//        - No op that writes has both results as operands. Many such ops refuse the same tensor
+//          twice, but accept two equal views.
+//        - If autograd may run through the graph, no gradient flows through the two nodes. After
+//          the merge, their gradients would be summed before the backward of the op instead of
+//          after it, which rounds differently.
+//        - The recorded metadata of both results agrees.
+//        - The earlier node has all control dependencies of the later node.
 //        An op with unknown writes may write any of its operands.
-// Tags   Replacer::merge(): the survivor has both decisions, and both origins.
-// Phases are never mixed unless asked. In a graph without markers they are inferred first.
+// Tags   Replacer::merge() gives the tags, save marks and origins of both nodes to the remaining
+//        node.
+//
+// With the option `across-phases`, nodes of different phases are also merged.
 
 #include "passes/clean/cse.h"
 
@@ -51,7 +60,7 @@ namespace {
 
 constexpr std::string_view kCse = "cse";
 
-using Merge = std::pair<NodeId, NodeId>;  // the node that goes, and the node that stays
+using Merge = std::pair<NodeId, NodeId>;  // the removed node, and the node that replaces it
 
 class CsePlanner {
  public:
@@ -169,8 +178,8 @@ class CsePlanner {
            storages_.buffer(buffer).source == BufferSource::kNode;
   }
 
-  // True if no later node may merge into `kept`: its operands or its result have been written, or
-  // have other metadata.
+  // True if neither `node` nor a later node may be merged into `kept`, because an operand or the
+  // result of `kept` changes: its data, sizes, strides or storage.
   bool is_stale(NodeId kept, NodeId node) const {
     if (makes_written_storage(kept) || changes_in_place(kept, node)) return true;
     if (storages_.input_metadata_changes(kept, kept, node) || storages_.input_metadata_changes(node, kept, node)) {
@@ -184,13 +193,13 @@ class CsePlanner {
                                [&](BufferId b) { return is_own(node, b) && storages_.is_written(b); });
   }
 
-  // Whether the two nodes take the same object from one place (a getitem of a tuple, an attribute).
-  // That is one tensor, even if it changes.
+  // Whether both nodes return the same tensor object, such as two reads of one attribute. They are
+  // equal even if the tensor changes.
   bool are_one_tensor(NodeId node, NodeId other) const {
     return std::ranges::equal(storages_.objects(node), storages_.objects(other));
   }
 
-  // True if the metadata of the result tensors of `node` changes later.
+  // True if the metadata of the result of `node` changes later, and `other` is a different tensor.
   bool changes_in_place(NodeId node, NodeId other) const {
     return !are_one_tensor(node, other) && storages_.metadata_changes_after(node);
   }
@@ -226,9 +235,9 @@ class CsePlanner {
         (is_raced(graph_, storages_, node) || is_raced(graph_, storages_, kept))) {
       return {"written", "an operand of one of the two nodes is written while that node runs"};
     }
-    if (makes_written_storage(node)) return {"written", "its result is written in place"};
+    if (makes_written_storage(node)) return {"written", "an in-place op writes to the result of one of the two"};
     if (changes_in_place(node, kept)) {
-      return {"changed-in-place", "an in-place op changes its sizes, strides or storage"};
+      return {"changed-in-place", "an in-place op changes the sizes, strides or storage of one of the two"};
     }
     if (!same_metadata(graph_, graph_[kept].value, graph_[node].value)) {
       return {"values-differ", "their recorded values differ"};
@@ -236,20 +245,21 @@ class CsePlanner {
     if (are_both_returned(kept, node)) return {"both-returned", "the caller gets both values"};
     if (reached_.get(node) && !are_one_tensor(kept, node)) {
       return {"differentiated",
-              "autograd may differentiate this graph and would then add the gradients of both nodes before the op, "
-              "which rounds differently. A recorded graph kind, such as forward, would rule this out"};
+              "autograd may differentiate this graph. After the merge, it would add the gradients of both nodes before "
+              "the op, which rounds differently. If the graph is forward or backward only, record its kind"};
     }
     if (operands_.has_both(node, kept)) return {"given-both", "an op that writes gets both values"};
     if (waits_for_more(node, kept)) return {"ordered", "the control dependencies differ"};
     const bool saves_same = saves_.are_kept(node, kept, MergedSaves::Tags::kMerged);
-    if (!saves_same) return {"saves-differ", "after a merge, a second partition would save another value"};
+    if (!saves_same) return {"saves-differ", "after the merge, a later partition would save another value"};
     return {};
   }
 
   void try_merge(NodeId kept, NodeId node) {
     if (const auto [code, why] = find_obstacle(kept, node); !code.empty()) {
-      const std::string same = "equal to '%" + std::string(graph_.name_of(kept)) + "', but ";
-      return result_.remark(graph_, node, code, same + std::string(why));
+      return result_.remark(
+          graph_, node, code,
+          "not merged with the equal '%" + std::string(graph_.name_of(kept)) + "': " + std::string(why));
     }
     stands_for_[node] = kept;
     if (may_merge_ && !may_merge_(kept, node)) return;
@@ -259,7 +269,7 @@ class CsePlanner {
     plan_.emplace_back(node, kept);
   }
 
-  // Records that `kept` replaces `node` from here on.
+  // If the graph returns `node`, records that it returns `kept` after the merge.
   void mark_returned(NodeId kept, NodeId node) {
     if (makes_returned_storage(node)) {
       for (const BufferId buffer : storages_.buffers(kept)) {
@@ -272,7 +282,7 @@ class CsePlanner {
 
   Facts& facts_;
   const CseOptions& options_;
-  const IdMap<NodeId, uint32_t>* classes_;  // in place of phases; null: none
+  const IdMap<NodeId, uint32_t>* classes_;  // if not null, replaces the phases
   const MayMerge& may_merge_;
   PassResult& result_;
   const Graph& graph_ = facts_.graph();
@@ -282,12 +292,12 @@ class CsePlanner {
   WrittenOperands operands_{graph_, effects_};
   const ModeMap& modes_ = facts_.modes();
   MergedSaves saves_{facts_};
-  // By gradients, if autograd may run through the graph.
+  // The nodes that gradients reach. Empty if autograd cannot run through the graph.
   const IdMap<NodeId, bool> reached_ =
       facts_.is_differentiated() ? reached_by_gradients(graph_, storages_) : IdMap<NodeId, bool>();
   IdMap<NodeId, NodeId> stands_for_{graph_.num_ids()};
-  IdMap<NodeId, NodeId> chain_{graph_.num_ids()};  // within the table: node -> the previous node with its hash
-  IdMap<BufferId, bool> returned_too_{storages_.num_buffers(), false};  // by alias class: replaces a returned one
+  IdMap<NodeId, NodeId> chain_{graph_.num_ids()};  // in the table: node -> previous node of that hash
+  IdMap<BufferId, bool> returned_too_{storages_.num_buffers(), false};  // by alias class: replaces a returned node
   IdMap<ObjectId, bool> returned_objects_too_;
   // 32 bits keep the table small and thus fast. computes_same() separates equal hashes in a chain.
   HashMap<uint32_t, NodeId> table_;  // hash -> last node of its chain

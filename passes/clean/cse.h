@@ -26,17 +26,25 @@ struct CseOptions {
 // The first of the equal nodes stays.
 //
 // Counters: merged. Notes: cross-phase (equal values of different phases, which are not merged).
-// Remarks: written, changed-in-place, values-differ, both-returned, differentiated, given-both,
-// ordered, saves-differ (see MergedSaves of ir/step/replay.h). Expected complexity: O(nodes + edges
-// + buffers).
+// The remark on equal nodes that are not merged has one of these codes:
+// - written: a node writes in place to a result or, during a collective, to an operand.
+// - changed-in-place: a node changes the sizes, strides or storage of a result in place.
+// - values-differ: the recorded metadata of the results differ.
+// - both-returned: the graph returns both results.
+// - differentiated: autograd may differentiate the graph, and gradients would round differently.
+// - given-both: a node that writes has both results as operands.
+// - ordered: the later node has control dependencies that the earlier node does not have.
+// - saves-differ: a later partition would save other values (MergedSaves in ir/step/replay.h).
+//
+// Expected complexity: O(nodes + edges + buffers).
 Result<PassResult> cse(Graph& graph, const CseOptions& options, PassContext& context);
 
 // Whether `node` may be merged into `kept`, which computes the same value. If the merge is not
 // allowed, the consumers of both nodes are still treated as consumers of equal values.
 using MayMerge = std::function<bool(NodeId kept, NodeId node)>;
 
-// Like cse(), but merges nodes of the same class instead of nodes of the same phase. If `may_merge`
-// is set, merges only the pairs that it allows.
+// Like cse(), but merges equal nodes if they have the same class in `classes`, and ignores phases.
+// If `may_merge` is set, merges only the pairs that it allows.
 Result<PassResult> cse_within(Graph& graph, const IdMap<NodeId, uint32_t>& classes, const CseOptions& options,
                               PassContext& context, const MayMerge& may_merge = {});
 

@@ -3,19 +3,18 @@
 // A node is live if it is
 //   a placeholder or the output   the signature must not change
 //   read by a live node           by value, or by a control dependency other than pure order
-//   visible                       opaque, a barrier, an event. An assertion, a wait or a
-//                                 collective, and a random op without recorded draws, unless the
-//                                 options say otherwise
+//   visible                       opaque, a barrier or an event. By default also an assertion, a
+//                                 wait, a collective, and a random op without recorded draws
 //   a visible write               to memory of the caller, or to memory that a live node reads
 //                                 later. A wait counts as the write of the buffers that its
 //                                 collective fills
-//   the source of an unbacked     and the symbol occurs in sizes or arguments of a live node
+//   the source of an unbacked     if the symbol occurs in sizes or arguments of a live node
 //     symbol
 //
-// One sweep from the end suffices: every reason for a node to be live comes after it. A write
-// counts for the whole memory behind all views that may alias it. No write counts as overwritten,
-// so a write is kept rather than lost. The pass manager rewires order-only control dependencies on
-// erased nodes.
+// One sweep from the last node to the first suffices, because only later nodes make a node live. A
+// write counts as a write to all memory that may alias the written tensor. The pass does not detect
+// overwritten data, so it may keep a useless write. Graph::prune_control() later rewires order-only
+// control dependencies on erased nodes.
 
 #include "passes/clean/dce.h"
 
@@ -54,7 +53,7 @@ class Liveness {
     read_later_ = IdMap<BufferId, bool>(storages_->num_buffers(), false);
   }
 
-  // Dead nodes, last first.
+  // Returns the dead nodes, last first.
   std::vector<NodeId> run() {
     std::vector<NodeId> dead;
     note_reads_to_the_end();
@@ -70,8 +69,8 @@ class Liveness {
   }
 
  private:
-  // One result of a collective with several results may be read. The call then stays, and so do the
-  // waits for all its results.
+  // If one result of a collective is read, the call stays. The waits for its other results then
+  // stay as well.
   void keep_waits(std::vector<NodeId>& dead) {
     for (const NodeId node : dead) {
       if (!graph_[node].is_call() || !effects_.has(node, Effect::kWaits)) continue;
@@ -81,7 +80,7 @@ class Liveness {
     std::erase_if(dead, [this](NodeId node) { return live_.get(node); });
   }
 
-  // A collective without a wait may read its inputs at any time.
+  // A collective without a wait may read its inputs until the graph ends.
   void note_reads_to_the_end() {
     if (storages_ == nullptr) return;
     IdMap<NodeId, bool> is_awaited(graph_.num_ids(), false);
@@ -96,15 +95,15 @@ class Liveness {
     }
   }
 
-  // The collective whose result this is, or whose results are given to a wait as a whole. Invalid
-  // if it comes from no collective.
+  // The collective that returned `given`, which is a result or the list of all results. Invalid if
+  // no collective returned `given`.
   NodeId start_of(NodeId given) const {
     const bool is_part = graph_[given].is_call() && graph_.op(given).view == ViewKind::kProjection;
     const NodeId start = is_part ? first_argument(graph_, given) : given;
     return start.is_valid() && graph_[start].is_call() && effects_.has(start, Effect::kCollective) ? start : NodeId();
   }
 
-  // Only such nodes require the analysis of memory reads.
+  // Whether any node may fill memory. Otherwise reads of memory need not be analyzed.
   bool any_fills_memory() {
     constexpr Effect kFills = Effect::kMutates | Effect::kUnknownWrites | Effect::kWaits | Effect::kCollective;
     return std::ranges::any_of(graph_.nodes(), [this](NodeId node) { return effects_.has(node, kFills); });
@@ -140,7 +139,7 @@ class Liveness {
     const bool waits = has_effect(effects, Effect::kWaits);
     if (!collective && !waits) return false;
     if (waits && fills_something_read(node)) return true;
-    if (!is_message(graph_, node)) {  // the other end of a message runs another program
+    if (!is_message(graph_, node)) {  // the peer of a send or receive runs another program
       if (options_.collectives == DeadPolicy::kRemove) return false;
       if (options_.compat == Compat::kTorch && !waits) return false;
     }
@@ -163,8 +162,8 @@ class Liveness {
     return " (" + std::to_string(sum) + " B)";
   }
 
-  // A wait also counts as a write of the collective's buffers: their data may be read only through
-  // them.
+  // A wait also counts as a write to the buffers of its collective, through which later nodes may
+  // read the data.
   bool fills_something_read(NodeId node) const {
     return std::ranges::any_of(storages_->reads(node), [this](BufferId buffer) { return is_seen(buffer); });
   }

@@ -6,7 +6,7 @@
 
 namespace fxopt {
 
-// How to treat a node that has no users but has other effects when it runs.
+// How to treat a node whose result is unused, but which has another effect.
 enum class DeadPolicy : uint8_t {
   kKeep,
   kRemove,
@@ -28,13 +28,14 @@ struct DceOptions {
           "Unused collectives and waits: keep, or remove (every rank must run the same pipeline). Sends and receives "
           "always stay.");
     field("random", self.random,
-          "Unused random ops whose draws are not recorded: keep, or remove, so that later random ops draw other "
-          "numbers.");
-    field("assertions", self.assertions,
-          "Assertions on values at run time: keep, or remove together with the nodes that only they use.");
+          "Unused random ops whose generator offset is not recorded: keep, or remove. After a removal, later random "
+          "ops draw other numbers.");
+    field(
+        "assertions", self.assertions,
+        "Assertions that check values at run time: keep, or remove together with the nodes that only assertions use.");
     field("compat", self.compat,
-          "fxopt: the rules of this pass; torch: remove unused collectives, but keep all mutations, and all waits with "
-          "their collectives.");
+          "fxopt: the rules of this pass; torch: remove an unused collective only if no wait depends on it, and keep "
+          "all mutations and waits.");
   }
 };
 

@@ -24,7 +24,7 @@
 namespace fxopt {
 namespace {
 
-constexpr std::string_view kNotProved = "not proved equal";
+constexpr std::string_view kNotProved = "the results were not proved equal";
 
 UnshardMap unshards_of(const Graph& graph, Facts& facts, GatheredInputs inputs) {
   return find_unshards(
@@ -44,7 +44,7 @@ IdMap<NodeId, bool> saved_values(const Graph& graph, const PhaseMap& phases) {
   return is_saved;
 }
 
-// Erases parts of gathers whose last user was merged.
+// Erases nodes of gathers that lost their last user by a merge.
 void erase_left_over(Graph& graph, const IdMap<NodeId, bool>& is_part, const IdMap<NodeId, bool>& had_users,
                      const PhaseMap& phases, std::string_view pass) {
   Replacer replacer(graph, phases, pass);
@@ -58,7 +58,8 @@ void erase_left_over(Graph& graph, const IdMap<NodeId, bool>& is_part, const IdM
   replacer.finish();
 }
 
-// The parameters that a gather makes whole, in the order of its members: several for a bucket.
+// The parameters that a call gathers, in the order of its members. A bucket gathers several
+// parameters.
 std::vector<NodeId> gathered_by(const Graph& graph, const UnshardMap& unshards, NodeId gather) {
   std::vector<NodeId> parameters;
   std::set<NodeId> seen;
@@ -91,7 +92,7 @@ IdMap<NodeId, bool> saved_gathers(const Graph& graph, const PhaseMap& phases, co
   return is_saved;
 }
 
-// Facts that keep gathers with equal arguments apart. Made once for all repeated gathers.
+// Reasons not to merge gathers with equal arguments. Computed once for all repeated gathers.
 struct ApartFacts {
   const StorageMap& storages;
   RepeatRules repeats;
@@ -112,29 +113,29 @@ struct ApartFacts {
   }
 };
 
-// Why the gather is not merged with an earlier one of the same half.
+// The reason why the gather `other` is not merged with the earlier gather `first`.
 std::string reason_apart(const Graph& graph, const ApartFacts& facts, NodeId first, NodeId other) {
-  if (graph[first].target != graph[other].target) return "another operator";
-  if (!(group_of_call(graph, first) == group_of_call(graph, other))) return "another group";
-  if (stream_of(graph, first) != stream_of(graph, other)) return "another stream";
+  if (graph[first].target != graph[other].target) return "the operators differ";
+  if (!(group_of_call(graph, first) == group_of_call(graph, other))) return "the process groups differ";
+  if (stream_of(graph, first) != stream_of(graph, other)) return "the streams differ";
   const NodeId one = first_argument(graph, first), two = first_argument(graph, other);
   const Tensor* left = single_tensor(graph, one);
   const Tensor* right = single_tensor(graph, two);
-  if (left != nullptr && right != nullptr && left->dtype != right->dtype) return "another type";
-  if (facts.storages.input_bytes_change(first, first, other)) return "a write in between";
-  if (one != two) return "another input";
+  if (left != nullptr && right != nullptr && left->dtype != right->dtype) return "the data types differ";
+  if (facts.storages.input_bytes_change(first, first, other)) return "a write changes the input between them";
+  if (one != two) return "the inputs differ";
   if (graph[first].args.count != graph[other].args.count || graph[first].kwargs.count != graph[other].kwargs.count) {
-    return "arguments written differently";
+    return "the arguments are given in different forms";
   }
-  if (is_held(graph, other)) return "a control dependency";
+  if (is_held(graph, other)) return "the later gather has a control dependency or an event";
   const bool is_written = facts.repeats.is_written_later(first) || facts.repeats.is_written_later(other);
-  if (is_written) return "a later write to one of the results";
-  if (facts.is_returned(first) && facts.is_returned(other)) return "both results returned";
+  if (is_written) return "a later op writes to one of the results";
+  if (facts.is_returned(first) && facts.is_returned(other)) return "the graph returns both results";
   return std::string(kNotProved);
 }
 
-// Finds gathers of a parameter that the same half gathered before, or that forward gathered and
-// saved for backward.
+// Finds gathers of a parameter that the same half (forward or backward) gathered before, or that
+// forward gathered and saves for backward.
 class ApartFinder {
  public:
   ApartFinder(const Graph& graph, Facts& facts, PassResult& result) : graph_(graph), facts_(facts), result_(result) {}
@@ -147,11 +148,12 @@ class ApartFinder {
     if (count_ == 0) return;
     std::string text;
     for (const auto& [reason, number] : reasons_) {
-      text += (text.empty() ? "" : ", ") + std::to_string(number) + " " + reason;
+      text += (text.empty() ? "" : "; ") + reason + (count_ == 1 ? "" : " (" + std::to_string(number) + ")");
     }
     result_.warn(graph_, repeated_, "gathers-apart",
                  std::to_string(count_) + (count_ == 1 ? " repeated gather" : " repeated gathers") +
-                     " of parameters not merged, first %" + std::string(graph_.name_of(repeated_)) + ": " + text);
+                     " of parameters not merged, first %" + std::string(graph_.name_of(repeated_)) +
+                     (reasons_.size() == 1 ? ". Reason: " : ". Reasons: ") + text);
   }
 
  private:
@@ -175,8 +177,8 @@ class ApartFinder {
   }
 
   void remark(NodeId node, const First& before, bool is_in_bucket) {
-    std::string reason =
-        is_in_bucket ? "a bucket with other members" : reason_apart(graph_, apart_, before.gather, node);
+    std::string reason = is_in_bucket ? "one of the two gathers is in a bucket with other gathers"
+                                      : reason_apart(graph_, apart_, before.gather, node);
     const bool is_across = phases_.is_backward(node) && !phases_.is_backward(before.gather);
     if (is_across && reason == kNotProved) reason = "forward saves another layout of the parameter";
     result_.remark(graph_, node, "gather-apart",
@@ -223,8 +225,8 @@ Result<PassResult> merge_gathers(Graph& graph, bool across, PassContext& context
   Facts& facts = context.facts.of(graph);
   IdMap<NodeId, bool> had_users(graph.num_ids(), false);
   for (const NodeId node : graph.nodes()) had_users[node] = graph.has_users(node);
-  // First merge within each half: only the first of several nodes is compared with an equal forward
-  // node.
+  // Merge within each half first, because only the first of several equal backward nodes is
+  // compared with an equal forward node.
   for (const bool crosses : across ? std::vector<bool>{false, true} : std::vector<bool>{false}) {
     const GatherClasses classes = gather_classes(graph, facts, GatheredInputs::kParameters, crosses);
     const PhaseMap phases = facts.phases();

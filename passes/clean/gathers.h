@@ -8,7 +8,7 @@
 #include "passes/pass/context.h"
 #include "passes/pass/pass.h"
 
-// Merges equal all-gathers of parameters, with the equality proof of cse.
+// Merges equal all-gathers of parameters, with the equality proof of the pass `cse`.
 
 namespace fxopt {
 
@@ -16,7 +16,7 @@ namespace fxopt {
 // part of a parameter gather is the only node of its class.
 struct GatherClasses {
   IdMap<NodeId, uint32_t> of;
-  IdMap<NodeId, bool> is_part;  // the calls from a parameter's shard to its full layout
+  IdMap<NodeId, bool> is_part;  // whether the call is on the way from a shard to the full parameter
   uint32_t next = 0;            // the first unused class
 };
 enum class GatheredInputs : uint8_t {
@@ -35,20 +35,20 @@ CseOptions equal_gathers();
 Result<PassResult> merge_gathers(Graph& graph, bool across, PassContext& context, std::string_view pass);
 
 // Writes a remark (gather-apart) on each gather that repeats an earlier gather of the same
-// parameter in the same half. Also writes the remark on a backward gather if forward saves a value
-// that was gathered from the same parameter. The remark gives the reason why the gather was not
-// merged:
+// parameter within forward or within backward. Also writes the remark on a backward gather if
+// forward saves a value that was gathered from the same parameter. The remark gives the reason why
+// the gather was not merged:
 // - the operator, group, stream, type or input differs
 // - a node writes to the input between the two gathers, or later to the result of a gather
-// - a control dependency holds the gather
+// - the gather has a control dependency or an event
 // - the graph returns both results
 // - the arguments are equal but written differently
-// - one gather is a bucket with other members
+// - one gather is a bucket that gathers other parameters as well
 // - forward saves another layout of the parameter
 // - the two gathers are not proved equal
 //
-// One warning (gathers-apart) counts these gathers by reason. Notes: gathers-apart. Complexity:
-// O(nodes + edges).
+// One warning (gathers-apart) counts these gathers by reason. The counter gathers-apart, a note
+// (PassResult::note), has the total number of these gathers. Complexity: O(nodes + edges).
 void remark_gathers_apart(const Graph& graph, Facts& facts, PassResult& result);
 
 }  // namespace fxopt

@@ -11,8 +11,8 @@
 namespace fxopt {
 namespace {
 
-// The nearest seed that `node` depends on, found breadth first over values; invalid if only a
-// storage connects them.
+// The nearest node of PhaseMap::seeds that `node` depends on by values. Invalid if `node` depends
+// on seeds only through memory.
 NodeId seed_of(const Graph& graph, const PhaseMap& phases, NodeId node) {
   IdMap<NodeId, bool> is_seed(graph.num_ids(), false), seen(graph.num_ids(), false);
   for (const NodeId seed : phases.seeds) is_seed[seed] = true;
@@ -32,11 +32,12 @@ Error conflict_error(const Graph& graph, const PhaseMap& phases) {
   const NodeId seed = seed_of(graph, phases, node);
   std::string message = quoted(graph, node) + " is marked " + std::string(name_of(graph[node].phase)) +
                         " but depends on " +
-                        (seed.is_valid() ? "tangent " + quoted(graph, seed) : "a tangent by a storage");
+                        (seed.is_valid() ? "tangent " + quoted(graph, seed) : "a tangent through memory");
   if (phases.conflicts.size() > 1) message += ", as do " + std::to_string(phases.conflicts.size() - 1) + " more";
-  return refused(graph, node, std::move(message),
-                 "remove the mark. If the placeholder is not a tangent, remove its role instead",
-                 ErrorCode::kPhaseConflict);
+  return refused(
+      graph, node, std::move(message),
+      "remove the phase of the node. If the placeholder is not a tangent, remove the role of the placeholder instead",
+      ErrorCode::kPhaseConflict);
 }
 
 }  // namespace

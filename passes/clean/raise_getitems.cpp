@@ -4,14 +4,15 @@
 //   %n = neg(%x)                    =>    %a = getitem(%s, 0)
 //   %a = getitem(%s, 0)                   %n = neg(%x)
 //
-// Legal  A getitem of a tuple, list or dict computes nothing and reads no data. Only other kinds of
-//        order hold it: control dependencies of its own, events, a computed index. A getitem of a
+// Legal  A getitem of a tuple, list or dict computes nothing and reads no data. Only control
+//        dependencies of the getitem, events, or a computed index hold it in place. A getitem of a
 //        tensor is a view or a copy and is not moved. A getitem of a node without a recorded value
-//        may be either, so it stays after ops that change the sizes of its input in place.
-// Place  The canonical order is depth first: a getitem of a getitem comes after it, before the next
-//        sibling. That makes the pass idempotent. No call comes before a placeholder, so getitems
-//        of inputs and of attributes among them come after the last placeholder, in their original
-//        order.
+//        may be of either kind, so this getitem stays after ops that change the sizes of its input
+//        in place.
+// Place  The order is depth first: a getitem is followed by the getitems of its own result, and
+//        then by the next getitem of its producer. A second run therefore changes nothing. Calls
+//        come after all placeholders. Getitems of inputs, and of attributes between inputs,
+//        therefore come after the last placeholder, in their original order.
 
 #include "passes/clean/raise_getitems.h"
 
@@ -24,7 +25,6 @@
 namespace fxopt {
 namespace {
 
-// Whether the getitem of `parent` may move.
 bool is_free(Facts& facts, NodeId node, NodeId parent, PassResult& result) {
   const Graph& graph = facts.graph();
   if (is_held(graph, node) || graph.inputs(node).size() != 1) {
@@ -40,8 +40,8 @@ bool is_free(Facts& facts, NodeId node, NodeId parent, PassResult& result) {
   return false;
 }
 
-// The node after which its getitems are placed: itself, or the last placeholder if that comes
-// later.
+// Finds the place for the getitems of a node: after the node, or after the last placeholder if that
+// comes later.
 class Parents {
  public:
   explicit Parents(const Graph& graph) : above_inputs_end_(graph.num_ids(), false) {

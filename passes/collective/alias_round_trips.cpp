@@ -28,11 +28,12 @@ namespace {
 
 constexpr std::string_view kAliasRoundTrips = "alias-round-trips";
 
+// A slice (`cut`) of a gathered tensor, which the gather's input (the source) can replace.
 struct RoundTrip {
   NodeId cut;
   NodeId gather;
   bool is_same;    // the cut has the source's sizes and strides
-  bool is_on_all;  // found by a rank symbol: the slice is the own shard on every rank
+  bool is_on_all;  // the slice index is a rank symbol: on every rank, the slice is the own shard
   bool is_copied;  // the cut is not row-major, and all of its users copy it
 };
 
@@ -46,8 +47,9 @@ class Finder {
     }
     if (stays_ > 0) {
       result_.remark(graph_, "left-out",
-                     std::to_string(stays_) + (stays_ == 1 ? " slice" : " slices") +
-                         " of gathered tensors not replaced by the rank's own shard, first %" + first_);
+                     std::to_string(stays_) +
+                         (stays_ == 1 ? " slice of a gathered tensor is" : " slices of gathered tensors are") +
+                         " not replaced by the rank's own shard" + (stays_ == 1 ? ": %" : ". The first is %") + first_);
     }
     if (!is_rank_known_) {
       result_.warn(graph_, "rank-unknown",
@@ -82,7 +84,7 @@ class Finder {
     for (const NodeId node : joined) follow_joined(node);
   }
 
-  // Follows a cat of all shards, each whole and in order, along a dimension other than the first.
+  // Follows a cat that joins all shards, whole and in order, along a dimension after the first.
   void follow_joined(NodeId node) {
     const Tensor* recorded = single_tensor(graph_, node);
     const CallArgs args(graph_, node);
@@ -115,13 +117,14 @@ class Finder {
   bool is_part(const Geometry& shown, int64_t place) const {
     return is_shard(shown) && shown.offset.is(place * given_.num_elements().value());
   }
-  // Whether it shows as many elements as a shard has, in row-major order.
+  // Whether the view has as many elements as a shard, in row-major order.
   bool is_shard(const Geometry& shown) const {
     return shown.dtype == given_.dtype && !shown.conjugate && !shown.negative && is_row_major(shown) &&
            shown.num_elements().is(given_.num_elements().value());
   }
 
-  // Follows views and their elements to the first node on each path that is the rank's own shard.
+  // Follows views, and elements of lists of views, up to the first node on each path that is the
+  // rank's own shard.
   void follow(NodeId from, const Geometry& shown) {
     struct Step {
       NodeId node;
@@ -151,8 +154,8 @@ class Finder {
     }
   }
 
-  // Whether the only users are cats that also take other views of the gather. Replacing the slice
-  // by the own shard gains nothing then.
+  // Whether the only users are cats that also take other views of the gather. The gather is needed
+  // anyway then.
   bool is_among_shards(NodeId node) const {
     return graph_.has_users(node) && std::ranges::all_of(graph_.users(node), [&](NodeId user) {
              return is_cat(user) &&
@@ -187,7 +190,7 @@ class Finder {
     return std::vector<Geometry>{std::move(*believed)};
   }
 
-  // Whether the recorded geometry is that of the slice, given that its bounds are in range.
+  // Whether the recorded geometry is that of the slice, if the bounds of the slice are in range.
   bool is_slice(NodeId node, const Geometry& from, const Geometry& recorded) {
     if (graph_.op(node).name != "aten.slice.Tensor" || graph_.pool().args(graph_[node].args).size() != 4) return false;
     const CallArgs args(graph_, node);
@@ -211,7 +214,7 @@ class Finder {
            is_own_place(graph_.module(), gather_->listed->ranks, shown.offset, given_.num_elements().value());
   }
 
-  // The same for shards concatenated along another dimension.
+  // Like is_own(), but for shards that a cat joined along a later dimension.
   bool is_own_slice(const Geometry& shown) const {
     Geometry wanted = shown;
     wanted.strides = slice_->strides;
@@ -226,8 +229,8 @@ class Finder {
     const NodeId source = first_argument(graph_, gather_->start);
     const auto [code, text] = find_obstacle(cut, source);
     if (!code.empty()) {
-      result_.remark(graph_, cut, code, text);
-      if (stays_++ == 0) first_ = std::string(graph_.name_of(cut)) + ": " + text;
+      result_.remark(graph_, cut, code, "not replaced by the rank's own shard: " + text);
+      if (stays_++ == 0) first_ = std::string(graph_.name_of(cut)) + ". Reason: " + text;
       return;
     }
     Geometry moved = given_;
@@ -261,8 +264,8 @@ class Finder {
     if (slice_.has_value()) {
       for (const NodeId user : graph_.users(cut)) {
         if (copies_row_by_row(user)) continue;
-        return {"strides", "the slice is not row-major, and %" + std::string(graph_.name_of(user)) +
-                               " is not a plain copy, so the result may depend on the strides of the slice"};
+        return {"strides", "the slice is not row-major, and its user %" + std::string(graph_.name_of(user)) +
+                               " is not a plain copy. The result of this user may depend on the strides of the slice"};
       }
     }
     NodeId last = cut;
@@ -270,7 +273,7 @@ class Finder {
     return find_write(source, graph_.next(last));
   }
 
-  // Sets `last` to the last node that reads the cut or a view of it.
+  // Sets `last` to the last node that reads the cut or a view of the cut.
   Obstacle find_obstacle_at_users(NodeId cut, NodeId source, NodeId& last) const {
     std::vector<NodeId> open = {cut};
     std::set<NodeId> met;
@@ -290,7 +293,7 @@ class Finder {
         if (graph_.position(user) > graph_.position(last)) last = user;
         if (sees_storage(graph_, user)) {
           return {"storage",
-                  "%" + std::string(graph_.name_of(user)) + " may read the storage of the slice beyond the elements"};
+                  "%" + std::string(graph_.name_of(user)) + " may read the storage of the slice beyond its elements"};
         }
         if (shares_memory(user, node) && met.insert(user).second) open.push_back(user);
       }
@@ -315,8 +318,8 @@ class Finder {
     }
     return {};
   }
-  // A marked value between the gather and the cut while the source is not marked: backward has that
-  // value, but would have to recompute the source.
+  // If the source is not marked, returns a marked value between the gather and the cut. Backward
+  // has the marked value, but would have to recompute the source.
   NodeId marked_between(NodeId cut, NodeId source) const {
     if (!graph_[source].is_call() || is_marked_saved(graph_, source) || facts_.phases().is_backward(cut))
       return NodeId();
@@ -332,7 +335,8 @@ class Finder {
     }
     return NodeId();
   }
-  // The node that will be read instead of `source`, which may be an earlier cut or a view of one.
+  // If `source` is an earlier cut or a view of an earlier cut, returns the node that replaces that
+  // cut. Otherwise returns `source`.
   NodeId root_of(NodeId source) const {
     for (NodeId node = source; node.is_valid();) {
       if (const auto taken = taken_.find(node); taken != taken_.end()) return taken->second;
@@ -369,8 +373,8 @@ class Finder {
   Geometry given_;
   std::map<NodeId, Geometry> seen_;  // views of the gather
   std::vector<NodeId> joined_;       // cats of these views
-  // The cat whose views are followed: its parts are `step` elements apart. Nothing: the views of
-  // the gather are followed.
+  // The cat whose views are followed. Its parts are `step` elements apart. Without a value, the
+  // views of the gather are followed.
   struct Slice {
     NodeId cat;
     std::vector<SymInt> part_sizes, strides;
@@ -389,7 +393,7 @@ class Dropper {
  public:
   Dropper(Graph& graph, Replacer& replacer, PassResult& result) : graph_(graph), replacer_(replacer), result_(result) {}
 
-  // Adds the last node of a path, and whether its gather may be erased.
+  // Adds the last node of a path from a gather to a cut, and whether the gather may be erased.
   void add(NodeId from, bool may_go) {
     const auto [at, is_new] = ends_.emplace(from, may_go);
     if (!is_new) at->second = at->second && may_go;
@@ -451,7 +455,6 @@ class Dropper {
   std::set<NodeId> asked_;
 };
 
-// Remarks on the gathers that lost their last consumer and were kept.
 void remark_on_unread(const Graph& graph, const AliasRoundTripsOptions& options, const std::set<NodeId>& gathers,
                       PassResult& result) {
   if (gathers.empty()) return;
@@ -504,9 +507,9 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
   }
   if (by_number > 0) {
     result.warn(graph, "constant-index",
-                std::to_string(by_number) + (by_number == 1 ? " slice is" : " slices are") +
+                std::to_string(by_number) + (by_number == 1 ? " slice selects" : " slices select") +
                     " this rank's own shard by a constant index. If another rank's file has the same index, passes may "
-                    "decide differently there. Check all results with fxopt ranks");
+                    "decide differently for that file. Check all results with fxopt ranks");
   }
   remark_on_unread(graph, options, dropper.run(), result);
   replacer.finish();

@@ -25,8 +25,9 @@ struct AliasRoundTripsOptions {
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("drop-gathers", self.drop_gathers,
-          "How to treat gathers left without consumers. shown: erase them if a rank symbol shows that every rank "
-          "erases them; always: erase them (check with `fxopt ranks` that every rank does); never: keep them.");
+          "How to treat a gather whose result is no longer used. shown: erase the gather if its slice was indexed by a "
+          "symbol for the rank, because every rank then erases the gather; always: erase the gather (check with `fxopt "
+          "ranks` that every rank erases it); never: keep the gather.");
   }
 };
 
@@ -37,30 +38,31 @@ struct AliasRoundTripsOptions {
 //   %s = slice(alias(%w), 0, 4 * r, 4 * r + 4)    =>   %y = mul(%x, 2)
 //   %y = mul(%s, 2)
 //
-// Slice   A chain of views and split elements that ATen's rules compose to exactly the rank's own
-//         shard, in row-major order (ir/alias/view_geometry.h). The index of the shard is the place
-//         of the file's rank in the group, or a symbol of the kind rank (ir/alias/rank_order.h). If
-//         the slice and the shard differ in sizes, the slice becomes a view of the shard. To gather
-//         along a dimension that is not the first, DTensor concatenates all shards along this
-//         dimension. A slice of the concatenation is not row-major. In that case, only clones of
-//         the slice may read the shard instead of the slice.
+// Slice   The slice is a chain of views and elements of splits. By ATen's view rules, its result is
+//         exactly the rank's own shard, in row-major order (ir/alias/view_geometry.h). The index of
+//         the shard is the position of the file's rank in the group, or a symbol of the kind rank
+//         (ir/alias/rank_order.h). If the slice and the shard differ in sizes, the slice becomes a
+//         view of the shard. To gather along a dimension that is not the first, DTensor
+//         concatenates all shards along this dimension. A slice of the concatenation is not
+//         row-major. In that case, only clones of the slice may read the shard instead of the
+//         slice.
 // Legal   The slice is replaced only if these conditions hold:
 //         - From the gather to the last consumer of the slice, no node writes to the gather's input
 //           or result.
 //         - The graph does not return the slice. Otherwise the caller would get the memory of
 //           another tensor.
-//         - No control dependency or event holds the slice.
+//         - The slice has no control dependency and no event.
 //
 // If the gathered tensor has other consumers, the gather stays. A gather without consumers may be
 // erased only if every rank erases this gather. The file of one rank does not show whether the
 // other ranks do so. For example, if every rank reads the third shard, only the third rank reads
-// its own shard. In this example, only the third rank would drop the gather.
+// its own shard and would drop the gather.
 //
 // Counters: round-trips, dropped (gathers). Each unchanged slice gets a remark with the reason.
 // Graph remarks: left-out, unread (gathers without consumers that are kept).
 //
 // Warnings:
-// - may-differentiate
+// - may-differentiate: autograd may differentiate the graph, so nothing is changed
 // - constant-index: a constant index selects the slice. The slice is this rank's own shard, but on
 //   another rank the same index may select a shard of a different rank.
 // - rank-unknown: no slice is known to be the rank's own shard

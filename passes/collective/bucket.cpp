@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::string_view kBucket = "bucket";
 
-// Whether a tag asks to recompute it, and is not carried out yet.
+// Whether the collective has a recompute tag that is not carried out yet.
 bool wants_copies(const Graph& graph, NodeId start) {
   const NodeExtra* extra = graph.extra(start);
   return wants_recompute(graph[start].tag) && (extra == nullptr || !extra->verdict.has_value());
@@ -37,8 +37,8 @@ RewriteRule rule_of(const Collective& one) {
   return one.kind == CollectiveKind::kAllGather ? RewriteRule::kBucket : RewriteRule::kBucketedReduction;
 }
 
-// Replaces the members of a bucket by one collective. Their starts are adjacent, and so are their
-// waits.
+// Replaces the members of a bucket by one collective. The starts of the members must be adjacent,
+// and so must their waits.
 class BucketWriter {
  public:
   // `order`: the present order of the graph.
@@ -52,7 +52,6 @@ class BucketWriter {
     for (size_t i = 0; i < order.size(); ++i) places_[order[i]] = static_cast<uint32_t>(i);
   }
 
-  // Returns the new nodes.
   std::vector<NodeId> run(const BucketPlan& plan, const std::vector<size_t>& bucket) {
     members_.clear();
     made_.clear();
@@ -90,8 +89,8 @@ class BucketWriter {
   }
 
  private:
-  // A copy made for recompute has only the waits with users, but a coalesced call needs the waits
-  // of all results.
+  // A bucket that is to be recomputed must not be coalesced. remat copies only waits that have
+  // users, but a coalesced call needs the waits for all its results.
   BucketForm form_of_bucket() {
     const bool is_tagged =
         std::ranges::any_of(members_, [this](const Collective* one) { return wants_copies(graph_, one->start); });
@@ -166,7 +165,6 @@ class BucketWriter {
     stack.close(ArgKind::kList, mark);
   }
 
-  // The node viewed with other sizes.
   NodeId view(NodeId node, NodeId like, DimsId sizes) {
     const Tensor seen = *single_tensor(graph_, node);
     if (seen.sizes == sizes) return node;
@@ -205,7 +203,7 @@ class BucketWriter {
     return has_rows ? view(packed, members_[0]->start, sizes({sum})) : packed;
   }
 
-  // The first member's call on the buffer.
+  // Calls the first member's operator on the buffer.
   NodeId issue(NodeId packed) {
     int64_t sum = 0;
     for (const Collective* one : members_) sum += elements_out(*one);
@@ -356,9 +354,9 @@ class BucketWriter {
   NodeId hand_out(const Collective& one, NodeId split, size_t place, const Tensor& part) {
     const NodeId like = one.waits.front();
     NodeId node = item(split, place, like, part);
-    // A member's part of a gather is not contiguous. Its part of a reduction is, but a result that
-    // is returned or written to must not share storage, and a view as wider elements needs
-    // alignment.
+    // A member's part of a gathered buffer is not contiguous. A part of a reduced buffer is copied
+    // if it is returned or written to, because it must not share storage, or viewed as wider
+    // elements, which needs alignment.
     const bool is_copied = kind() == CollectiveKind::kAllGather || escapes(one) || is_viewed_as_wider(one);
     if (is_copied) node = clone(node, like, part);
     const NodeId out = view(node, like, one.output->sizes);
@@ -371,7 +369,8 @@ class BucketWriter {
       stack.push(Arg::integer(static_cast<int64_t>(place)));
     });
   }
-  // Replaces the member's result by `out`. `named`: the node that the rewrite rule names.
+  // Replaces the member's result by `out`. `named` is the node for which the rewrite rule is
+  // claimed.
   void hand_over(const Collective& one, NodeId out, NodeId named) {
     result_.claim(graph_, named, rule());
     for (const NodeId wait : one.waits) {
@@ -397,7 +396,7 @@ class BucketWriter {
     return false;
   }
 
-  // Whether a user views it as wider elements, directly or through views.
+  // Whether a user views the result as wider elements, directly or through views.
   bool is_viewed_as_wider(const Collective& one) const {
     return find_reader(graph_, one.waits, [this](NodeId reader) { return needs_aligned_place(graph_, reader); })
         .is_valid();
@@ -418,7 +417,7 @@ class BucketWriter {
     }
   }
 
-  // Records that the node also replaces `old`.
+  // Records that the node `by` also replaces `old`.
   void note(NodeId old, NodeId by) {
     if (graph_[old].uid == graph_.extra(by)->origins.front().uid) return;
     add_origin(graph_, by, old, OriginKind::kReplaced, pass_);
@@ -439,29 +438,29 @@ class BucketWriter {
   IdMap<NodeId, uint32_t> places_{graph_.num_ids(), 0};
 };
 
-// One warning for all collectives that are not bucketed, and a remark on each.
+// Writes a remark on each collective that is not bucketed, and one remark with their number.
 void report_unchanged(const Graph& graph, const BucketPlan& plan, PassResult& result) {
   std::vector<size_t> left;
   for (size_t i = 0; i < plan.collectives.size(); ++i) {
     if (plan.obstacles[i].code.empty()) continue;
-    result.remark(graph, plan.collectives[i].start, plan.obstacles[i].code, plan.obstacles[i].text);
+    result.remark(graph, plan.collectives[i].start, plan.obstacles[i].code, "not bucketed: " + plan.obstacles[i].text);
     left.push_back(i);
   }
   if (left.empty()) return;
-  result.remark(graph, "left-out",
-                std::to_string(left.size()) + " of " + std::to_string(plan.collectives.size()) +
-                    " collectives not bucketed, first %" + std::string(graph.name_of(plan.collectives[left[0]].start)) +
-                    ": " + plan.obstacles[left[0]].text);
+  result.remark(
+      graph, "left-out",
+      std::to_string(left.size()) + " of " + std::to_string(plan.collectives.size()) +
+          (left.size() == 1 ? " collectives is not bucketed: %" : " collectives are not bucketed. The first is %") +
+          std::string(graph.name_of(plan.collectives[left[0]].start)) + ". Reason: " + plan.obstacles[left[0]].text);
 }
 
-// Whether a bucket has a member with a recompute tag that is not carried out yet.
 bool has_tagged_member(const Graph& graph, const BucketPlan& plan) {
   const auto is_tagged = [&](size_t member) { return wants_copies(graph, plan.collectives[member].start); };
   return std::ranges::any_of(plan.buckets, [&](const auto& bucket) { return std::ranges::any_of(bucket, is_tagged); });
 }
 
-// Puts the graph in the plan's order and writes the buckets, none of which may depend on another.
-// Returns the nodes of each bucket.
+// Puts the graph in the plan's order and writes the buckets, which must be independent. Returns the
+// nodes of each bucket.
 std::vector<std::vector<NodeId>> write(Graph& graph, Facts& facts, const BucketPlan& plan, PassResult& result) {
   const std::vector<NodeId> order = order_for(graph, facts, plan);
   FXOPT_CHECK(order.size() == graph.num_nodes(), "buckets of a plan depend on each other");
@@ -490,7 +489,7 @@ class PeakKeeper {
         over.resize(plan.buckets.size());
         std::iota(over.begin(), over.end(), 0);
       }
-      const std::string why = is_order ? "with the order that buckets need, " : "with the planned buckets, ";
+      const std::string why = is_order ? "The node order that buckets need" : "The planned buckets";
       for (auto at = over.rbegin(); at != over.rend(); ++at) part(plan, *at, why);
       std::sort(plan.buckets.begin(), plan.buckets.end());
     }
@@ -498,15 +497,15 @@ class PeakKeeper {
       result.remark(
           graph_, "bucket-split",
           std::to_string(num_split_) + (num_split_ == 1 ? " bucket is" : " buckets are") +
-              " split for max-growth, according to this rank's own peak. If the ranks' graphs differ, check all "
+              " split to keep the growth of this rank's peak within max-growth. If the ranks' graphs differ, check all "
               "results with fxopt ranks");
     }
     if (growth_.grows()) result.warn(graph_, "peak-grows", growth_.text());
   }
 
  private:
-  // Measures the peak with the plan. If it is above the limit, returns the buckets whose storages
-  // or inputs are live there.
+  // Measures the peak with the plan. If the peak is above the limit, returns the buckets with
+  // storages or inputs that are live at a place above the limit.
   std::vector<size_t> try_plan(const BucketPlan& plan) {
     const std::unique_ptr<Module> copy = graph_.module().clone();
     Graph& graph = copy->graph(graph_.id());
@@ -534,8 +533,10 @@ class PeakKeeper {
          {std::vector<size_t>(members.begin(), middle), std::vector<size_t>(middle, members.end())}) {
       if (half.size() > 1) plan.buckets.push_back(half);
       if (half.size() == 1) {
-        plan.obstacles[half[0]] = {"peak", "its bucket is split: " + why + "the ideal peak would grow by " +
-                                               growth_.percent() + ", above max-growth"};
+        plan.obstacles[half[0]] = {
+            "peak", "it was left over when its bucket was split. " + why +
+                        " would raise the ideal peak (live bytes without allocator overhead) by " + growth_.percent() +
+                        ", which is above max-growth"};
       }
     }
   }
@@ -574,7 +575,8 @@ Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContex
         "collectives tagged for recompute are bucketed before the tags are carried out: each bucket is saved or "
         "recomputed as a whole. Run bucket after partition or remat");
   }
-  // A collective that is not bucketed may still move past others of its group.
+  // A collective that can be merged, but is in no bucket, may still change its order within its
+  // group.
   for (size_t i = 0; i < plan.collectives.size(); ++i) {
     if (plan.is_free[i]) result.claim(graph, plan.collectives[i].start, rule_of(plan.collectives[i]));
   }

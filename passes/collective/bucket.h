@@ -61,33 +61,33 @@ struct BucketOptions {
           "Largest total input, in bytes, of the reduce-scatters in one bucket; 0: do not bucket reduce-scatters. Sums "
           "may be reordered, which needs --numerics reorders-reductions.");
     field("all-reduce", self.all_reduce,
-          "Largest total, in bytes, of the all-reduces in one bucket; 0: do not bucket all-reduces. Sums may be "
-          "reordered, as for reduce-scatter.");
+          "Largest total input, in bytes, of the all-reduces in one bucket; 0: do not bucket all-reduces. Sums may be "
+          "reordered, which needs --numerics reorders-reductions.");
     field("groups", self.groups,
-          "primary: for each kind of collective, only the group with the most gathers of parameters or reductions of "
-          "gradients; all: every group.");
+          "Process groups whose collectives are bucketed. primary: for each kind of collective, only the group with "
+          "the most gathers of parameters or reductions of gradients; all: every group.");
     field("max-span", self.max_span,
-          "Largest distance, in nodes of the schedule, from the first member of a bucket to the last; 0: no limit.");
+          "Largest distance, in nodes of the schedule, between the first and the last collective of a bucket; 0: no "
+          "limit.");
     field("max-growth", self.max_growth,
-          "Largest growth of the graph's ideal peak, as a fraction of it. Buckets live at the peak are split until the "
-          "limit holds. Negative: no limit. Not with compat=torch.");
+          "Largest growth of the graph's ideal peak (live bytes), as a fraction of that peak. Buckets that are live at "
+          "the peak are split until the growth is within this limit. Negative: no limit. Not with compat=torch.");
     field("payload", self.payload,
-          "Order of members in the buffer. graph: order of issue; parameters: order of the graph's parameters, so that "
-          "sums do not depend on trace order. Members without a parameter come last.");
+          "Order in which the tensors of a bucket are placed in the buffer. graph: order in which the graph issues "
+          "their collectives; parameters: order of the graph's parameters, so that sums do not depend on trace order. "
+          "Tensors without a parameter come last.");
     field("form", self.form,
           "How a bucket is written. functional: one call on one buffer; out: like functional, but an all-gather sends "
-          "from this rank's place in the result, so that no input buffer is needed; coalesced: one call on "
-          "the list of tensors, without a buffer or copies.");
-    field(
-        "modules", self.modules,
-        "Comma-separated modules: only members of the same module share a bucket. `layers.*` means one module for each "
-        "layer, and `norm+lm_head` means one module. Collectives of other modules are not bucketed. Default: modules "
-        "are "
-        "ignored. Not with compat=torch.");
+          "from this rank's place in the result, so that no separate input buffer is live during the call; coalesced: "
+          "one call on the list of tensors, without a buffer or copies.");
+    field("modules", self.modules,
+          "Comma-separated modules: only collectives of the same module share a bucket. `layers.*` means one module "
+          "for each layer, and `norm+lm_head` means one module. Collectives of other modules are not bucketed. "
+          "Default: modules are ignored. Not with compat=torch.");
     field("compat", self.compat,
           "Which rules form buckets. fxopt: the rules of this pass; torch: the rules of bucket_fsdp_all_gather, "
-          "_reduce_scatter and _all_reduce of PyTorch 2.15, which merge neighbours that have the same key "
-          "and that PyTorch recognises as collectives of FSDP.");
+          "_reduce_scatter and _all_reduce of PyTorch 2.15. These rules merge neighbouring collectives of FSDP if "
+          "their group, reduction and dtype are equal.");
   }
 };
 
@@ -102,24 +102,25 @@ struct BucketOptions {
 //                                                 %w = view(clone(getitem(%p, 0)), sizes of %w)
 //                                                 and so for %z
 //
-// Each collective joins the first bucket of its key that can take it. The pass makes two plans, and
-// uses the plan that needs fewer calls. The first plan keeps the four newest buckets of each key
-// open. The second plan keeps only the newest bucket of each key open.
+// The key of a collective is the set of properties that all members of a bucket share. Each
+// collective joins the first bucket of its key that can take it. The pass makes two plans, and uses
+// the plan that needs fewer calls. The first plan keeps the four newest buckets of each key open.
+// The second plan keeps only the newest bucket of each key open.
 //
 // The size of a bucket is the sum of the sizes of its members. The size of a member is its input
 // bytes or its output bytes, whichever is larger. A member joins only if the size stays within the
-// cap.
+// option all-gather, reduce-scatter or all-reduce of its kind.
 //
 // No member of a bucket depends on another member, directly or through another bucket. The pass
-// tests this on the dependence relation, where each planned bucket counts as one node. All other
-// nodes keep their order as far as the buckets allow. A heap orders these nodes by their old place.
+// tests this on the dependence graph, where each planned bucket counts as one node. All other nodes
+// keep their order as far as the buckets allow.
 //
 // A collective is not bucketed if
 // - its group is not in the file's table of groups,
 // - its sizes are not known numbers,
 // - its input is not row-major,
 // - a node reads its result before the wait, or
-// - a control dependency or an event holds it.
+// - it or its wait has a control dependency or an event.
 //
 // form=out
 //   %e = empty([2 * (n + m)])
@@ -131,25 +132,25 @@ struct BucketOptions {
 //   %p = getitem(%b, 0)
 //   %w = wait_tensor(%p), and so for %z
 //
-// With form=out, each rank fills a different slice of the result. A bucket of gathers is therefore
-// written as form=functional if the file does not give the rank. A bucket of reductions is always
-// written as form=functional, because a reduction cannot send from its result buffer. A coalesced
-// bucket is written as form=functional if a member has a recompute tag that is not carried out yet.
-// NCCL starts the members of a coalesced bucket together.
+// With form=out, each rank fills the slice at its own place in the group (`own`). A bucket of
+// gathers is therefore written as form=functional if the file does not give the rank. A bucket of
+// reductions is always written as form=functional, because a reduction cannot send from its result
+// buffer. A coalesced bucket is written as form=functional if a member has a recompute tag that is
+// not carried out yet.
 //
 // Buckets raise the peak for two reasons: inputs wait for the last input of their bucket, and
-// results exist before they are read. If the peak of a device is above the limit, the pass looks
-// for buckets with storages or inputs that are live where the limit is exceeded. These buckets are
-// split in two, in schedule order. If the pass finds no bucket of this kind, the order that the
-// buckets need raises the peak. In this case, all buckets are split. Splitting ends when the peak
-// of each device is within max-growth. Therefore, the plan depends on the peak of the file's rank.
-// If the graphs of the ranks differ, `fxopt ranks` checks whether their results still fit together.
+// results exist before they are read. If the peak of a device is above the limit, the pass finds
+// the buckets with storages or inputs that are live at a place in the schedule above the limit.
+// These buckets are split in two, in schedule order. If no such bucket exists, the peak grows
+// because of the new order of nodes, and all buckets are split. Splitting ends when the peak of
+// each device is within max-growth. Therefore, the plan depends on the peak of the file's rank. If
+// the graphs of the ranks differ, `fxopt ranks` checks whether their results still fit together.
 //
 // Results of reductions share the memory of the bucket. A result of a reduction is copied if it is
 // returned, written to, or viewed as wider elements. Results of gathers are always copied. A
 // collective is not bucketed if a consumer may read the storage of the result beyond its elements.
-// New nodes run on the streams of the members, and the streams are part of the key. Nodes that
-// waited for a member now wait for the bucket.
+// New nodes run on the streams of the members, and the streams are part of the key. Control
+// dependencies on a member become control dependencies on the bucket.
 //
 // Counters: buckets, bucketed (members). Every all-gather, reduce-scatter and all-reduce that is
 // not bucketed gets a remark. The remark names the obstacle to the last merge that was tried. Graph
@@ -157,8 +158,8 @@ struct BucketOptions {
 // max-growth).
 //
 // Warnings:
-// - may-differentiate
-// - peak-grows: the ideal peak grows
+// - may-differentiate: autograd may differentiate the graph, so nothing is changed
+// - peak-grows: the peak of live bytes grows
 // - tagged-members: recompute tags on members are not carried out yet
 // - form: a bucket is written as form=functional although another form was requested
 //
@@ -166,7 +167,8 @@ struct BucketOptions {
 //
 // Numerics: bucketed all-gathers are exact. Bucketed reduce-scatters and all-reduces may reorder
 // sums, for two reasons. In a ring, the order of a sum depends on the place of the element in the
-// buffer. In addition, NCCL chooses the order by the size of the payload.
+// buffer. In addition, NCCL chooses the algorithm, and with it the order, by the size of the
+// payload.
 //
 // Complexity: O((nodes + dependences) log nodes) for each round of splits. There are at most
 // log(members) rounds.

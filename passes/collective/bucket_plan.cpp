@@ -48,8 +48,8 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
-// The beginning of the path that matches the pattern, component by component; '*' stands for any
-// characters of a component. Empty: no match.
+// The beginning of the path that matches the pattern, component by component; '*' matches any
+// characters within a component. Empty if the path does not match.
 std::string_view module_within(std::string_view path, std::string_view pattern) {
   size_t end = 0;
   for (size_t at = 0; at <= pattern.size();) {
@@ -64,7 +64,6 @@ std::string_view module_within(std::string_view path, std::string_view pattern) 
   return path.substr(0, end);
 }
 
-// Decides which collectives may be merged.
 class Filter {
  public:
   Filter(const Graph& graph, Facts& facts, const BucketOptions& options, const std::vector<Collective>& collectives)
@@ -72,7 +71,7 @@ class Filter {
     if (options.groups == BucketGroups::kPrimary) find_primary(collectives);
   }
 
-  // The obstacle to merging it; empty code: it may be merged.
+  // The obstacle to merging the collective. The code is empty if the collective may be merged.
   Obstacle obstacle(const Collective& one) {
     if (options_.groups == BucketGroups::kPrimary && !is_primary(one)) {
       return {"other-group",
@@ -84,14 +83,14 @@ class Filter {
     if (!module_of(graph_, one.start, options_.modules).has_value()) {
       return {"no-module", "no entry of option `modules` matches its module"};
     }
-    if (graph_[one.start].kwargs.count != 0) return {"form", "it is called with keyword arguments"};
+    if (graph_[one.start].kwargs.count != 0) return {"form", "its call has keyword arguments"};
     if (one.listed == nullptr) return {"unlisted-group", "its group is not in the table of process groups"};
     if (!one.bytes().has_value()) return {"unknown-sizes", "its sizes are not recorded"};
     for (const Tensor* tensor : {&*one.input, &*one.output}) {
       const bool is_known = std::ranges::all_of(graph_.module().dims(tensor->sizes), &Dim::is_static);
       if (!is_known) return {"symbolic-sizes", "its sizes depend on symbols"};
     }
-    if (*one.bytes() == 0) return {"empty", "it is empty"};
+    if (*one.bytes() == 0) return {"empty", "its tensors have no elements"};
     if (!one.sizes_fit() && one.kind == CollectiveKind::kReduceScatter) {
       return {"indivisible", "the input size is not the result size times the number of ranks"};
     }
@@ -99,7 +98,7 @@ class Filter {
       return {"sizes", "the size of its recorded result does not match its input and number of ranks"};
     }
     if (one.input->sizes.is_valid() && graph_.module().dims(one.input->sizes).empty()) {
-      return {"scalar", "it has no dimensions"};
+      return {"scalar", "its input has no dimensions"};
     }
     const std::optional<Geometry> made = geometry_of(graph_.module(), integers_, *one.output);
     if (!made.has_value() || !is_row_major(*made)) {
@@ -113,14 +112,14 @@ class Filter {
     const NodeId by = find_reader(graph_, one.waits, [this](NodeId reader) { return sees_storage(graph_, reader); });
     if (by.is_valid()) {
       return {"storage",
-              "%" + std::string(graph_.name_of(by)) + " may read the storage of the result beyond the elements"};
+              "%" + std::string(graph_.name_of(by)) + " may read the storage of the result beyond its elements"};
     }
     return held(one);
   }
 
  private:
-  // For each kind, finds the group with most collectives for parameters and gradients. Ties: the
-  // group that comes first.
+  // For each kind, finds the group with most collectives for parameters and gradients. If several
+  // groups have equally many, takes the group whose first call comes first.
   void find_primary(const std::vector<Collective>& collectives) {
     struct Count {
       size_t calls = 0, first = 0;
@@ -164,7 +163,8 @@ class Filter {
     return {};
   }
 
-  // Whether `on` comes before the start anyway, as when another collective fills its input.
+  // Whether the start also depends directly on `on`, such as on another collective that fills its
+  // input.
   bool follows(NodeId start, NodeId on) const {
     return std::ranges::any_of(dependences_.of(start), [on](const Dependence& each) { return each.on == on; });
   }
@@ -176,14 +176,14 @@ class Filter {
   std::map<CollectiveKind, GroupKey> primary_;
 };
 
-// The dependences of a graph during bucketing: all but the order of issue of collectives that may
-// be bucketed. Other collectives keep their order.
+// The dependences of a graph during bucketing. Collectives that may be bucketed need not keep their
+// order of issue. All other dependences are kept.
 class Order {
  public:
   Order(const Graph& graph, Facts& facts, const BucketPlan& plan)
       : graph_(graph), dependences_(facts.dependences()), before_(graph.num_ids()) {
     std::map<GroupKey, NodeId> last;
-    NodeId last_of_any;  // the last one whose group is unknown
+    NodeId last_of_any;  // the last collective whose group is unknown
     for (size_t i = 0; i < plan.collectives.size(); ++i) {
       if (plan.is_free[i]) continue;
       const Collective& one = plan.collectives[i];
@@ -206,8 +206,8 @@ class Order {
       if (dependence.why != DependenceKind::kCollective) visit(dependence.on);
     }
     for (const NodeId first : before_.get(node)) visit(first);
-    // `dependences_` has a control dependency on a collective of the same group only as
-    // kCollective.
+    // If a control dependency is on a collective of the same group, `dependences_` lists it only as
+    // kCollective, which was skipped above.
     if (const NodeExtra* extra = graph_.extra(node)) {
       for (const ControlDep& dep : extra->control) visit(dep.node);
     }
@@ -219,10 +219,11 @@ class Order {
   IdMap<NodeId, std::vector<NodeId>> before_;
 };
 
-// One sweep over the schedule. Each node has a bit mask of the buckets that it depends on, limited
-// to buckets that may still grow and those they depend on. A bucket inherits the dependences of
-// every member that joins, and so do the nodes that depend on the bucket. closure() looks this up
-// from bucket to bucket on demand; the masks of earlier nodes are not updated.
+// Forms buckets in one sweep over the schedule. Each node has a bit mask of the buckets that it
+// depends on. The masks contain only buckets that may still grow, and the buckets on which those
+// depend. Nodes that depend on a bucket also depend on everything that later members depend on.
+// closure() finds this by following the dependences from bucket to bucket, so the masks of earlier
+// nodes are not updated.
 class Grower {
  public:
   // `most_open`: the number of buckets of one key that are open at a time.
@@ -300,7 +301,8 @@ class Grower {
 
   std::string named(size_t place) const { return "%" + std::string(graph_.name_of(plan_.collectives[place].start)); }
 
-  // Joins the first open bucket of its key that can take it; else begins a bucket.
+  // Adds the collective to the first open bucket of its key that can take it. If no bucket can,
+  // begins a new bucket.
   void offer(size_t place) {
     const Collective& one = plan_.collectives[place];
     const Key key = key_of(one);
@@ -345,11 +347,12 @@ class Grower {
     std::vector<uint32_t>& open = open_[key];
     std::erase_if(open, [&](uint32_t at) { return !slots_[at].is_open || slots_[at].key != key; });
     if (open.size() >= most_open_)
-      end(slots_[open.front()], {"dependence", "other buckets of its key depend on its bucket"});
+      end(slots_[open.front()],
+          {"dependence", "its bucket was closed, because newer buckets of its kind, group, dtype and phase are open"});
     const uint32_t at = free_slot();
     Slot& slot = slots_[at];
     slot = {true, true, place_, 0, key, {}, 0, obstacle};
-    // The bit of the slot's former bucket.
+    // Clear the bit, which belonged to the slot's former bucket.
     masks_[plan_.collectives[place].start] &= ~(uint64_t{1} << at);
     std::erase(open, at);
     open.push_back(at);
@@ -381,8 +384,8 @@ class Grower {
     }
   }
 
-  // Frees ended buckets that no longer add information: those that depend on no open bucket, and
-  // those with a single member, whose nodes have the same dependences.
+  // Frees the slots of ended buckets that no longer add dependences. A bucket adds none if it
+  // depends on no open bucket, or if it has a single member.
   void free_dead_slots() {
     uint64_t open = 0;
     for (uint32_t at = 0; at < std::size(slots_); ++at) open |= slots_[at].is_open ? uint64_t{1} << at : 0;
@@ -410,8 +413,8 @@ class Grower {
   std::map<Key, std::vector<uint32_t>> open_;
 };
 
-// greedy_bucket_collective_by_mb of torch/_inductor/fx_passes/bucketing.py, once for each kind,
-// with the filters of fsdp.py.
+// Forms buckets like greedy_bucket_collective_by_mb of torch/_inductor/fx_passes/bucketing.py. Runs
+// once for each kind of collective, with the filters of fsdp.py.
 class TorchFormer {
  public:
   TorchFormer(const Graph& graph, const BucketOptions& options, BucketPlan& plan)
@@ -466,7 +469,7 @@ class TorchFormer {
       if (members.size() > 1) plan_.buckets.push_back(members);
       if (members.size() == 1)
         plan_.obstacles[members.front()] = {
-            "no-neighbour", "a bucket with any neighbour of its kind, group and dtype would exceed the cap"};
+            "no-neighbour", "no neighbouring collective of its kind, group and dtype fits into one bucket with it"};
       members.clear();
       bytes = 0;
       ++generation_;
@@ -518,7 +521,6 @@ void find_free(const Graph& graph, const BucketOptions& options, BucketPlan& pla
   }
 }
 
-// How many fewer collectives the graph has with the plan.
 int64_t calls_saved(const BucketPlan& plan) {
   int64_t saved = 0;
   for (const std::vector<size_t>& bucket : plan.buckets) saved += static_cast<int64_t>(bucket.size()) - 1;
@@ -566,7 +568,8 @@ BucketPlan plan_buckets(const Graph& graph, Facts& facts, const BucketOptions& o
 }
 
 std::vector<NodeId> order_for(const Graph& graph, Facts& facts, const BucketPlan& plan) {
-  // A unit is a single node, the starts of a bucket, or its waits. Its first node names it.
+  // A unit is a single node, all starts of a bucket, or all waits of a bucket. The first node
+  // identifies the unit.
   IdMap<NodeId, NodeId> unit(graph.num_ids());
   IdMap<NodeId, std::vector<NodeId>> nodes_of(graph.num_ids());
   IdMap<NodeId, uint32_t> wanted(graph.num_ids(), 0);

@@ -11,7 +11,7 @@
 #include "passes/collective/bucket.h"
 #include "passes/collective/obstacle.h"
 
-// Decides which collectives `bucket` merges, and the order of nodes that the buckets need.
+// The plan of the pass `bucket`: the collectives to merge, and the new order of the nodes.
 
 namespace fxopt {
 
@@ -20,26 +20,31 @@ struct BucketPlan {
   // The members of each bucket, as indices into `collectives`. A bucket has two or more members, in
   // schedule order.
   std::vector<std::vector<size_t>> buckets;
-  // By index: whether the collective can be merged. If two collectives of one group can be merged,
-  // they may change their order. All other collectives keep their order of issue.
+  // By index into `collectives`: whether the collective can be merged with other collectives. If
+  // so, it may change its place among the collectives of its group. Collectives that cannot be
+  // merged keep their order among themselves.
   std::vector<bool> is_free;
-  std::vector<Obstacle> obstacles;  // by index
+  std::vector<Obstacle> obstacles;  // by index into `collectives`
   BucketPayload payload = BucketPayload::kGraph;
   BucketForm form = BucketForm::kFunctional;
 };
 
-// Returns the entry of `modules` that contains the node. Returns "" if `modules` is empty, and
-// nothing if no entry contains the node. O(modules * path).
+// Returns the name of the module that contains the node. `modules` is the value of the option
+// `modules`, and its entries define the modules. The entry `layers.*` defines one module for each
+// layer, such as "layers.3". The entry `norm+lm_head` defines one module with the name
+// "norm+lm_head". Returns "" if `modules` is empty, and nothing if no entry matches the node's
+// module path. O(modules * path).
 std::optional<std::string> module_of(const Graph& graph, NodeId node, const std::vector<std::string>& modules);
 
-// Plans the buckets. O((nodes + dependences) * open buckets). At most 64 buckets are open at a
-// time.
+// Plans the buckets. O((nodes + dependences) * open buckets). At most 64 buckets can get more
+// members at the same time (open buckets).
 BucketPlan plan_buckets(const Graph& graph, Facts& facts, const BucketOptions& options, const SymbolValues& values);
 
-// Returns an order of all nodes. In this order, the starts of a bucket are adjacent, and the waits
-// of a bucket are adjacent. Among the nodes that can come next, the node with the earliest old
-// place comes first. If buckets depend on each other, the returned order lacks some nodes. Only
-// compat=torch forms buckets that depend on each other. O((nodes + dependences) log nodes).
+// Returns an order of all nodes. In this order, the collective calls of a bucket are adjacent, and
+// the waits of a bucket are adjacent. Among the nodes that can come next, the node that was first
+// in the old order comes first. If buckets depend on each other, the returned order lacks some
+// nodes. Only compat=torch forms buckets that depend on each other. O((nodes + dependences) log
+// nodes).
 std::vector<NodeId> order_for(const Graph& graph, Facts& facts, const BucketPlan& plan);
 
 }  // namespace fxopt

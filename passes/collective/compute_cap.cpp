@@ -13,7 +13,7 @@ namespace fxopt {
 namespace {
 
 constexpr std::ptrdiff_t kMostWaiting = 64;  // reduce-scatters whose waits are retried
-constexpr size_t kMostNeeded = 64;           // nodes placed with a reduce-scatter
+constexpr size_t kMostNeeded = 64;           // nodes placed together with a reduce-scatter
 
 class Scheduler {
  public:
@@ -80,7 +80,7 @@ class Scheduler {
 
   // -- early issue
 
-  // Issues the ready reduce-scatters in their order, after the waits for those issued earlier.
+  // Issues the ready reduce-scatters in their order, after the waits for earlier reduce-scatters.
   void issue_ready(NodeId next) {
     while (next_ < scatters_.size() && is_placed_[scatters_[next_].start]) ++next_;
     std::vector<std::vector<NodeId>> ready;
@@ -97,14 +97,15 @@ class Scheduler {
     wait_for_earlier();
     for (const std::vector<NodeId>& needed : ready) {
       for (const NodeId node : needed) {
-        if (is_placed_[node]) continue;  // together with a wait
+        if (is_placed_[node]) continue;  // already placed together with a wait
         place(node);
         ++moved_;
       }
     }
   }
 
-  // Collects the nodes to place for `node`, itself last. False: one may not be placed early.
+  // Collects the nodes that must be placed together with `node`, followed by `node`. Returns false
+  // if one of these nodes must not be placed early.
   bool collect(NodeId node, std::vector<NodeId>& needed) {
     if (needed.size() >= kMostNeeded) return false;
     for (const Dependence& dependence : dependences_.of(node)) {
@@ -148,7 +149,7 @@ class Scheduler {
       const Value& value = graph_.pool().value(buffer.value);
       if (value.kind != ValueKind::kTensor) continue;
       bytes_[id] = storage_bytes(graph_.module(), graph_.pool().tensor(value), values).value_or(0);
-      // The caller keeps it live to the end.
+      // The caller keeps this storage live to the end.
       if (buffer.source != BufferSource::kNode || storages_.is_returned(id)) ++readers_[id];
     }
     for (const NodeId node : graph_.nodes()) {
@@ -192,12 +193,12 @@ class Scheduler {
   const PhaseMap& phases_ = facts_.phases();
   std::vector<Collective> scatters_;
   IdMap<NodeId, bool> is_placed_{graph_.num_ids(), false};
-  IdMap<NodeId, uint32_t> taken_in_{graph_.num_ids(), 0};  // the round that will place it
+  IdMap<NodeId, uint32_t> taken_in_{graph_.num_ids(), 0};  // the round that will place the node
   uint32_t round_ = 0;
-  IdMap<NodeId, uint32_t> scatter_of_{graph_.num_ids(), 0};  // 1 + its index in `scatters_`
+  IdMap<NodeId, uint32_t> scatter_of_{graph_.num_ids(), 0};  // 1 + the node's index in `scatters_`
   std::vector<NodeId> order_;
-  std::vector<size_t> unwaited_;  // issued and not waited for, as indices
-  size_t next_ = 0;               // all earlier ones are issued
+  std::vector<size_t> unwaited_;  // indices of issued reduce-scatters without a wait so far
+  size_t next_ = 0;               // all reduce-scatters before this index are issued
   bool is_backward_ = false;      // whether the last computation is in backward
   int64_t in_a_row_ = 0, longest_ = 0, num_long_ = 0, moved_ = 0;
   NodeId first_long_;

@@ -16,11 +16,12 @@ struct ComputeCapOptions {
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("max-consecutive", self.max_consecutive,
-          "Number of matmuls, convolutions and attentions in a row after which ready reduce-scatters are issued; 0: no "
-          "limit.");
+          "Largest number of matmuls, convolutions and attentions in a row. At this limit, the pass issues the "
+          "reduce-scatters whose inputs are computed; 0: no limit.");
     field("max-live", self.max_live,
-          "Live bytes above which ready reduce-scatters are issued and earlier ones are waited for; 0: no limit. This "
-          "depends on the rank's own storages, so ranks with different graphs may get different orders.");
+          "Largest number of live bytes. At this limit, the pass places the waits for earlier reduce-scatters and "
+          "issues the reduce-scatters whose inputs are computed; 0: no limit. Live bytes depend on the rank's own "
+          "graph, so ranks with different graphs may get different orders.");
   }
   Status check() const;
 };
@@ -34,8 +35,9 @@ struct ComputeCapOptions {
 //                                                     %w1 = wait(%r1) ... %w8 = wait(%r8)
 //                                                     %r9 = reduce_scatter(%g9) ...
 //
-// The pass sweeps once over the schedule. Before a computation that would exceed a limit, it issues
-// the ready reduce-scatters in their order. The limits are:
+// The pass sweeps once over the schedule. Computations are matmuls, convolutions and attentions.
+// Before a computation that would exceed a limit, the pass issues the ready reduce-scatters in
+// their order. The limits are:
 // - max-consecutive: the number of computations after the last reduce-scatter
 // - max-live: the live bytes
 //
@@ -45,8 +47,7 @@ struct ComputeCapOptions {
 // A reduce-scatter is ready if each of its dependences (ir/alias/dependence.h) is already placed,
 // or can be placed together with the reduce-scatter. Only views, casts and concatenations can be
 // placed together with a reduce-scatter. A reduce-scatter never passes another collective of its
-// group. All other nodes keep their order. The pass classifies nodes by operator and ignores their
-// names.
+// group. All other nodes keep their order.
 //
 // Counters: moved. Notes: longest (the length of the longest run of computations in the output
 // graph). Remarks: long-runs (more computations in a row than the limit, because no reduce-scatter

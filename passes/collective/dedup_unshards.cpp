@@ -30,7 +30,8 @@ constexpr std::string_view kDedupUnshards = "dedup-unshards";
 
 // -- gathers
 
-// Classes of gathers that may be merged. A class is cut in two where the peak would grow.
+// Classes of gathers that may be merged. If merging would raise the peak above the limit, a class
+// is cut in two at the peak.
 class Classes {
  public:
   Classes(const Graph& graph, Facts& facts, bool across_phases)
@@ -40,7 +41,8 @@ class Classes {
 
   const IdMap<NodeId, uint32_t>& get() const { return classes_.of; }
 
-  // Allows merging the gather only with gathers after that stretch of the schedule.
+  // Allows merging the gather only with gathers after `stretch`, a part of the schedule in which
+  // the peak is above the limit.
   void cut(NodeId gather, uint32_t stretch) {
     const auto [found, is_new] = cut_.try_emplace({classes_.of[gather], stretch}, classes_.next);
     classes_.next += is_new ? 1 : 0;
@@ -50,7 +52,7 @@ class Classes {
 
  private:
   GatherClasses classes_;
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> cut_;  // class, stretch -> class
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> cut_;  // (class, stretch) -> new class
 };
 
 // The gathers that were merged, each with the gather that replaces it.
@@ -75,7 +77,7 @@ std::vector<std::pair<NodeId, NodeId>> merged_gathers(const Graph& before, const
 }
 
 // Cuts classes until merging keeps each device's peak within the limit. Returns the number of
-// gathers that are kept for it.
+// gathers that are kept for this reason.
 int64_t bound_peak(const Graph& graph, Facts& facts, Classes& classes, double max_growth, const MemoryOptions& memory) {
   const PeakBound bound(graph, facts, memory, max_growth);
   int64_t stays = 0;
@@ -97,7 +99,7 @@ int64_t bound_peak(const Graph& graph, Facts& facts, Classes& classes, double ma
     };
     const std::vector<std::pair<NodeId, NodeId>> gone = merged_gathers(graph, merged, classes);
     bool is_any = false;
-    for (const bool all : {false, true}) {  // merges across a stretch above the limit; all merges if none is
+    for (const bool all : {false, true}) {  // first merges across a stretch; if there are none, all merges
       for (const auto& [node, by] : gone) {
         const uint32_t after = stretch_before(graph.position(node));
         if (!all && after == stretch_before(graph.position(by))) continue;
@@ -113,7 +115,8 @@ int64_t bound_peak(const Graph& graph, Facts& facts, Classes& classes, double ma
 
 // -- reductions
 
-// Merges sums of two reductions, in schedule order. A merged sum is a reduction for the next sum.
+// Merges sums of two reductions, in schedule order. A merged sum counts as a reduction for the next
+// sum.
 class ReductionMerger {
  public:
   ReductionMerger(Graph& graph, Facts& facts, const SymbolValues& values, PassResult& result)
@@ -141,7 +144,7 @@ class ReductionMerger {
         continue;
       }
       if (allowed != nullptr && !allowed->contains(node)) {
-        stay(node, "peak", "the ideal peak would grow beyond max-growth");
+        stay(node, "peak", "the ideal peak (live bytes without allocator overhead) would grow beyond max-growth");
         continue;
       }
       const bool in_order = places_[one->second.start] < places_[other->second.start];
@@ -153,8 +156,8 @@ class ReductionMerger {
     replacer_.finish();
     if (stays_ > 0) {
       result_.remark(graph_, "not-merged",
-                     std::to_string(stays_) + (stays_ == 1 ? " sum" : " sums") +
-                         " of two reductions not merged, first %" + first_);
+                     std::to_string(stays_) + (stays_ == 1 ? " sum" : " sums") + " of two reductions" +
+                         (stays_ == 1 ? " is not merged: %" : " are not merged. The first is %") + first_);
     }
     return merged;
   }
@@ -204,11 +207,11 @@ class ReductionMerger {
         !same_sizes(graph_.module(), one.output->sizes, other.output->sizes)) {
       return "the sum and the results of the reductions differ in sizes or type";
     }
-    // The merge reads the earlier input later than before: at the start of the other reduction.
+    // After the merge, the earlier input is read later: at the start of the other reduction.
     const NodeId first = places_[one.start] < places_[other.start] ? one.start : other.start;
     const NodeId last = first == one.start ? other.start : one.start;
     if (storages_.input_bytes_change(first, first, last)) {
-      return "the input of one reduction is written to before the other reduction starts";
+      return "an in-place op changes the input of one reduction before the other reduction starts";
     }
     return "";
   }
@@ -235,15 +238,15 @@ class ReductionMerger {
     for (const NodeId old : {sum.add, sum.one.start}) add_origin(graph_, last, old, OriginKind::kReplaced, pass_);
     add_origin(graph_, added, sum.add, OriginKind::kReplaced, pass_);
     for (const NodeId node : {sum.add, sum.one.start, last}) result_.claim(graph_, node, RewriteRule::kAddedReductions);
-    // The users of the sum come after it, and so after this wait.
+    // The users of the sum come after the sum, and so after this wait.
     graph_.replace_all_uses(sum.add, wait);
     replacer_.stand_in(sum.add, wait, wait);
     for (const NodeId node : {sum.one.waits[0], sum.one.start}) replacer_.erase_unread(node);
     result_.count("merged-reductions");
   }
   void stay(NodeId add, std::string_view code, const std::string& text) {
-    result_.remark(graph_, add, code, text);
-    if (stays_++ == 0) first_ = std::string(graph_.name_of(add)) + ": " + text;
+    result_.remark(graph_, add, code, "not merged: " + text);
+    if (stays_++ == 0) first_ = std::string(graph_.name_of(add)) + ". Reason: " + text;
   }
 
   Graph& graph_;
@@ -259,8 +262,9 @@ class ReductionMerger {
   std::string first_;
 };
 
-// Chooses the sums that can be merged within the limit of the peak, by trials on copies: all sums,
-// else each half in the same way. Makes at most kMostTrials trials.
+// Chooses the sums that can be merged within the limit of the peak, by trials on copies of the
+// graph. If all sums together exceed the limit, tries each half in the same way. Makes at most
+// kMostTrials trials.
 class SumChooser {
  public:
   SumChooser(const Graph& graph, Facts& facts, const MemoryOptions& memory, const SymbolValues& values,
@@ -323,7 +327,8 @@ Result<PassResult> dedup_unshards(Graph& graph, const DedupUnshardsOptions& opti
   if (stays > 0) {
     result.remark(graph, "peak-bound",
                   std::to_string(stays) + (stays == 1 ? " gather is" : " gathers are") +
-                      " not merged, because the ideal peak would grow beyond max-growth");
+                      " not merged, because the ideal peak (live bytes without allocator overhead) would grow beyond "
+                      "max-growth");
   }
   if (options.reductions == ReductionPolicy::kMerge) {
     context.facts.forget();

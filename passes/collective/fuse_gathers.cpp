@@ -34,7 +34,7 @@ struct Link {
   std::vector<NodeId> views;  // from the inner gather's wait to the outer gather's input
 };
 
-// Gathers that become one. The last one stays, with other arguments.
+// Gathers that become one gather. The last gather stays, with other arguments.
 struct Fusion {
   std::vector<size_t> members;  // in order of issue, two or more
   std::vector<int64_t> ranks;
@@ -75,8 +75,8 @@ class Planner {
  private:
   // -- chains
 
-  // Finds the gather that feeds this one through views alone. Records the obstacle if the two
-  // cannot be fused.
+  // Finds the gather that feeds the gather at `place` only through views. Records the obstacle if
+  // the two gathers cannot be fused.
   std::optional<Link> find_link(size_t place) {
     const Collective& outer = collectives_[place];
     Link link;
@@ -117,14 +117,14 @@ class Planner {
       if (is_awaited_[node]) return {"held", "another node has a control dependency on %" + name(node)};
       if (is_held(graph_, node)) return {"held", "a control dependency or an event holds %" + name(node)};
       if (graph_[node].phase != graph_[outer.start].phase) {
-        return {"phases", "%" + name(node) + " is in another phase"};
+        return {"phases", both(node, outer) + " are in different phases"};
       }
       if (stream_of(graph_, node) != stream_of(graph_, outer.start)) {
-        return {"streams", "%" + name(node) + " runs on another stream"};
+        return {"streams", both(node, outer) + " run on different streams"};
       }
-      if (graph_[node].tag != graph_[outer.start].tag) return {"tags", "%" + name(node) + " has another tag"};
+      if (graph_[node].tag != graph_[outer.start].tag) return {"tags", both(node, outer) + " have different tags"};
       const bool is_saved = node != outer.start && !facts_.phases().is_backward(node) && is_marked_saved(graph_, node);
-      if (is_saved) return {"marked", "a first partition saved %" + name(node) + " (ap_must_save)"};
+      if (is_saved) return {"marked", "an earlier compilation saved %" + name(node) + " (ap_must_save)"};
     }
     for (const Collective* one : {&inner, &outer}) {
       if (graph_[one->start].kwargs.count != 0) return {"form", "%" + name(one->start) + " has keyword arguments"};
@@ -152,7 +152,7 @@ class Planner {
     return is_whole(inner, views, outer);
   }
 
-  // Whether the views show the whole result in its own order.
+  // Returns an obstacle if the views do not show the whole result of `inner`, in unchanged order.
   Obstacle is_whole(const Collective& inner, const std::vector<NodeId>& views, const Collective& outer) {
     if (!inner.output.has_value() || !outer.input.has_value()) return {"unknown-sizes", "its sizes are not recorded"};
     std::optional<Geometry> shown = geometry_of(graph_.module(), integers_, *inner.output);
@@ -177,18 +177,19 @@ class Planner {
     return is_divisible(inner, outer);
   }
 
-  // Whether each rank's shard has a whole number of rows of the last gather's input.
+  // Returns an obstacle if a rank's shard is not a whole number of rows of the last gather's input.
   Obstacle is_divisible(const Collective& inner, const Collective& outer) const {
     const std::span<const Dim> dims = graph_.module().dims(outer.input->sizes);
     if (!std::ranges::all_of(dims, &Dim::is_static)) return {"symbolic-sizes", "its sizes depend on symbols"};
-    if (outer.input_bytes == 0) return {"empty", "it is empty"};
+    if (outer.input_bytes == 0) return {"empty", "its input has no elements"};
     if (!dims.empty() && dims[0].value % inner.ranks == 0) return {};
     return {"rows", "the part of each rank in the input of the last gather is not a whole number of rows"};
   }
 
   // -- fusion of chains
 
-  // Fuses the longest possible run of two or more, then the rest on both sides in the same way.
+  // Fuses the longest possible run of two or more gathers. Then fuses the gathers before and after
+  // the run in the same way.
   void fuse(const std::vector<size_t>& chain) {
     for (size_t length = chain.size(); length > 1; --length) {
       for (size_t at = 0; at + length <= chain.size(); ++at) {
@@ -248,8 +249,9 @@ class Planner {
     return is_dearer(fusion);
   }
 
-  // All ranks decide alike, though their groups may be spread over nodes in different ways: the
-  // slowest fused gather is compared with the fastest of the gathers it replaces.
+  // All ranks must decide alike, even if their groups are spread over machines in different ways.
+  // Therefore the slowest fused gather of all ranks is compared with the fastest gathers that it
+  // replaces.
   Obstacle is_dearer(const Fusion& fusion) {
     if (options_.gate == FuseGate::kNone) return {};
     double apart = 0, one = 0;
@@ -271,7 +273,7 @@ class Planner {
     return {"dearer", "the fused gather would take " + microseconds(one) + ", but the gathers it replaces take " +
                           microseconds(apart)};
   }
-  // The groups of all ranks of the mesh; without a mesh, the file's group alone.
+  // The corresponding groups of all ranks of the mesh. Without a mesh, only the group `ranks`.
   static std::vector<std::vector<int64_t>> alike(const Fusion& fusion, const std::vector<int64_t>& ranks) {
     return fusion.mesh == nullptr ? std::vector<std::vector<int64_t>>{ranks} : alike_groups(*fusion.mesh, ranks);
   }
@@ -296,13 +298,15 @@ class Planner {
 
   void report_unchanged() {
     for (const auto& [place, obstacle] : reasons_) {
-      result_.remark(graph_, collectives_[place].start, obstacle.code, obstacle.text);
+      result_.remark(graph_, collectives_[place].start, obstacle.code, "not fused: " + obstacle.text);
     }
     if (!reasons_.empty()) {
       const auto& [place, obstacle] = *reasons_.begin();
       result_.remark(graph_, "left-out",
-                     std::to_string(reasons_.size()) + (reasons_.size() == 1 ? " nested gather" : " nested gathers") +
-                         " not fused, first %" + name(collectives_[place].start) + ": " + obstacle.text);
+                     std::to_string(reasons_.size()) +
+                         (reasons_.size() == 1 ? " nested gather is not fused: %"
+                                               : " nested gathers are not fused. The first is %") +
+                         name(collectives_[place].start) + ". Reason: " + obstacle.text);
     }
     if (has_unknown_cost_ && !fusions_.empty()) {
       result_.warn(
@@ -312,6 +316,9 @@ class Planner {
   }
 
   std::string name(NodeId node) const { return std::string(graph_.name_of(node)); }
+  std::string both(NodeId node, const Collective& outer) const {
+    return "%" + name(node) + " and %" + name(outer.start);
+  }
 
   const Graph& graph_;
   Facts& facts_;
@@ -429,7 +436,6 @@ class FusedWriter {
   StringId pass_ = graph_.module().intern(kFuseGathers);
 };
 
-// Whether the fusions leave the peak of every device at or below its present one.
 bool keeps_peak(const Graph& graph, Facts& facts, const Planner& plan, const std::vector<Fusion>& fusions,
                 const MemoryOptions& memory) {
   const PeakBound bound(graph, facts, memory, 0);
@@ -440,11 +446,11 @@ bool keeps_peak(const Graph& graph, Facts& facts, const Planner& plan, const std
   return bound.measure(copy->graph(graph.id()), known.of(copy->graph(graph.id()))).is_within();
 }
 
-// Finds the fusions that may be issued early: they pass no call with unknown effects and no other
-// collective, so all calls have the same order, early or late.
+// Finds the fusions that may be issued early. An early gather must not move past a call with
+// unknown effects or past another collective.
 void find_early(const Graph& graph, Facts& facts, const Planner& plan, std::vector<Fusion>& fusions) {
   const Worlds worlds(graph, facts.effects());
-  std::set<uint32_t> places;  // all collectives, in the present graph and after the fusions
+  std::set<uint32_t> places;  // the places of all collectives, updated for each fusion
   for (const Collective& one : plan.collectives()) places.insert(graph.position(one.start));
   for (const Fusion& fusion : fusions) {  // fused members are erased
     for (const size_t member : fusion.members) places.erase(graph.position(plan.collectives()[member].start));
@@ -474,9 +480,9 @@ void say_groups(const Graph& graph, const std::vector<Fusion>& fusions, PassResu
     }
     if (fusion.mesh == nullptr) {
       result.warn(graph, "ranks-assumed",
-                  "the file lists no mesh of these groups. Group " + uid + " of the ranks " +
+                  "the file lists no device mesh for the groups of the fused gathers. Group " + uid + " (ranks " +
                       format_numbers(group.ranks) +
-                      " gathers in the same order only if ranks are numbered along a mesh's rows");
+                      ") gives the rows in the original order only if ranks are numbered along the rows of a mesh");
     }
   }
 }

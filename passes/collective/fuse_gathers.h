@@ -25,13 +25,13 @@ struct FuseGathersOptions {
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("gate", self.gate,
-          "cost: fuse unless the device's links, or measured runs, show that the fused gather takes longer than the "
-          "gathers it replaces; none: fuse wherever the result is the same.");
-    field(
-        "create-groups", self.create_groups,
-        "Add a process group if no listed group has the needed ranks in the needed order. The file must list a mesh of "
-        "these ranks. "
-        "Every rank must run the same pipeline, and create the group before the step.");
+          "Condition for fusing. cost: do not fuse if the fused gather takes longer than the gathers that it replaces. "
+          "Times come from the link speeds of --device or from --measurement, and unknown times do not prevent fusing; "
+          "none: fuse without comparing times.");
+    field("create-groups", self.create_groups,
+          "Add a process group if no group in the file has the ranks of the fused gather in the required order. The "
+          "file must list a device mesh of these ranks. Every rank must run the same pipeline, and create the group "
+          "before the step.");
   }
 };
 
@@ -42,13 +42,13 @@ struct FuseGathersOptions {
 //   %b = all_gather_into_tensor(%v, 8, "tp")   =>   %w = wait_tensor(%b)
 //   %w = wait_tensor(%b)
 //
-// Order   The ranks of the first gather vary fastest. On a mesh [dp, tp], gathering over dp before
-//         tp needs a group whose ranks run down the columns. Gathering over tp before dp needs a
-//         group whose ranks run along the rows (ir/alias/rank_order.h). Groups are identified by
-//         their ordered ranks, never by name.
-// Legal   The views between two gathers show the whole result of the first gather, in unchanged
-//         order. ATen's rules compose these views to a row-major tensor (ir/alias/view_geometry.h).
-//         A chain of gathers ends at
+// Order   In the group of the fused gather, the ranks of the first gather vary fastest. On a mesh
+//         [dp, tp], gathering over dp before tp needs a group whose ranks run down the columns.
+//         Gathering over tp before dp needs a group whose ranks run along the rows
+//         (ir/alias/rank_order.h). Groups are identified by their ordered ranks, never by name.
+// Legal   The views between two gathers must show the whole result of the first gather, in
+//         unchanged order. By ATen's view rules, the last view must be row-major
+//         (ir/alias/view_geometry.h). A chain of gathers ends at
 //         - a reshape that copies,
 //         - another consumer of the first result, of its wait or of the views,
 //         - a write to the gather's input,
@@ -56,26 +56,26 @@ struct FuseGathersOptions {
 //         - a control dependency or an event on any of these nodes.
 // Place   The fused gather is placed at the first gather if two conditions hold. First, the calls
 //         in between include no other collective and no call with unknown effects. Second, the
-//         ideal peak does not grow on any device. Otherwise the fused gather is placed at the last
-//         gather. The order of collectives is the same for both places, so ranks with different
-//         peaks agree.
+//         peak of live bytes does not grow on any device. Otherwise the fused gather is placed at
+//         the last gather. The order of collectives is the same for both places, so ranks with
+//         different peaks agree.
 // Cost    All ranks of a mesh must decide in the same way, even if their groups are spread over
 //         machines in different ways. For each gather of the chain, the pass takes the shortest
-//         time of this gather on the mesh, and adds these times up. The slowest fused gather on the
-//         mesh must not take longer than this sum.
+//         time among all groups of the mesh that correspond to its group. The slowest fused gather
+//         on the mesh must not take longer than the sum of these times.
 //
-// The pass fuses each chain as far as groups and the gate allow. It tries the longest run of
-// gathers first.
+// A run of gathers in a chain is fused if a group for it exists or can be created, and if the
+// option `gate` allows it. The pass tries the longest run first.
 //
 // Counters: fused (gathers that were erased), groups (created). Every nested gather that is not
 // fused gets a remark with the reason. Graph remark: left-out.
 //
 // Warnings:
-// - may-differentiate
-// - groups-created
+// - may-differentiate: autograd may differentiate the graph, so nothing is changed
+// - groups-created: every rank must create the added groups
 // - ranks-assumed: the order is correct only if ranks are numbered along a mesh, but the file does
 //   not list the mesh
-// - cost-unknown
+// - cost-unknown: gathers are fused without comparing costs
 //
 // Complexity: O(nodes + edges + ranks of the gathers), and at most three measurements of the peak.
 Result<PassResult> fuse_gathers(Graph& graph, const FuseGathersOptions& options, PassContext& context);

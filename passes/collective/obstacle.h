@@ -15,7 +15,7 @@ struct Obstacle {
 };
 
 // Warns that a pass leaves all collectives unchanged because autograd may differentiate the graph.
-// Returns true if it warns. `what` is the effect of the warning, such as "nothing is merged".
+// Returns true if it warns. `what` states the consequence, such as "nothing is merged".
 inline bool warn_if_differentiated(Facts& facts, std::string_view what, PassResult& result) {
   if (!facts.is_differentiated()) return false;
   result.warn(facts.graph(), "may-differentiate",

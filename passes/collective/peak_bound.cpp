@@ -95,8 +95,9 @@ std::string PeakBound::Growth::percent() const {
 }
 
 std::string PeakBound::Growth::text() const {
-  return "the ideal peak" + (device_.empty() ? "" : " of " + device_) + " grows from " + std::to_string(before_) +
-         " B to " + std::to_string(after_) + " B, by " + percent();
+  return "the ideal peak" + (device_.empty() ? "" : " of " + device_) +
+         " (live bytes without allocator overhead) grows from " + std::to_string(before_) + " B to " +
+         std::to_string(after_) + " B, by " + percent();
 }
 
 }  // namespace fxopt

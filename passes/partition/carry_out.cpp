@@ -39,7 +39,7 @@ void move_to_forward(Graph& graph, Facts& facts, const std::vector<NodeId>& node
   }
   for (const NodeId node : moved) graph.move_before(node, begin);
   for (const NodeId node : nodes) {
-    // Marks on backward nodes do not count.
+    // A mark on a backward node is ignored, so it must not take effect in forward.
     if (graph[node].phase == Phase::kBackward) strip_mark(graph, node);
     graph[node].phase = Phase::kForward;
     graph[node].phase_markers = marker_bit(PhaseMarker::kIsForward);

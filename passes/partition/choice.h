@@ -14,48 +14,55 @@
 
 namespace fxopt {
 
-// The value of a symbol, and the bytes of a storage, whose size nothing determines. PyTorch's
-// partitioner assumes the same (optimization_hint(fallback=4096)).
+// The assumed value of a symbol without a known value, and the assumed bytes of a storage without a
+// known size. PyTorch's partitioner assumes the same (optimization_hint(fallback=4096)).
 inline constexpr int64_t kAssumedSize = 4096;
 
-// Returns symbol_values(), and for each other symbol kAssumedSize, clamped to the symbol's range.
+// Returns the known values of symbols (symbol_values()). Symbols without a known value get the
+// value kAssumedSize, clamped to the range of the symbol.
 SymbolValues sizes_of_symbols(const Module& module, const SymbolValues& given);
 
 struct Choice {
   // Decisions on forward values. A value that is not recomputed is saved if backward reads it.
   TagDecisions decisions;
-  // The nodes that are marked backward and depend on no tangent, but that forward must compute for
-  // its saved values.
+  // Nodes with a backward phase marker that depend on no tangent. Forward must compute these nodes,
+  // because they are saved or because saved values are computed from them.
   std::vector<NodeId> into_forward;
-  std::optional<int64_t> cost;  // the cost of the cut, in the units of the chooser
-  int64_t num_marked = 0,
-          num_lost = 0;     // marked values: found; missing, if the total is recorded
-  int64_t num_unknown = 0;  // the storages whose size the cut assumes
+  // The cost of the minimal cut: bytes for choose_min_cut(), PyTorch's weights for
+  // choose_min_cut_as_torch(). Absent for choices without a cut.
+  std::optional<int64_t> cost;
+  // `num_marked` is the number of values in the graph with the save mark `ap_must_save`. `num_lost`
+  // is the number of values that an earlier compilation marked and that are missing from the graph
+  // (MarkMap::num_lost).
+  int64_t num_marked = 0, num_lost = 0;
+  int64_t num_unknown = 0;  // number of storages of unknown size, for which the cut assumes a size
 };
 
-// Chooses the saved set with the fewest bytes that recomputes only cheap operators. Tags win over
-// the cut. The rules are:
+// Chooses the values to save. Among the choices that recompute only cheap operators, takes the
+// choice that saves the fewest bytes. Tags win over the cut. The rules are:
 //
 //   costs      A value costs the bytes of the storages that its call makes. Inputs, attributes and
 //              symbols cost nothing, as they exist anyway. If a view can be recomputed, its base is
-//              saved instead of the view. If a tag saves the view, its base is also saved instead,
-//              and the base is not recomputed.
-//   not again  These calls are not recomputed: matrix products, convolutions, attention, sorting,
-//              scattering, subgraphs, collectives and waits, draws, writes, values that RepeatRules
-//              forbid, and undescribed operators. For a call with several results, the results are
-//              saved, not the call. These results are recomputed only together with the call.
+//              saved instead of the view. If a tag saves a view, its base is saved instead, and the
+//              base is not recomputed.
+//   excluded   These calls are not recomputed: matrix products, convolutions, attention, sorting,
+//              scattering, subgraphs, collectives and their waits, random operators, writes, calls
+//              whose recompute RepeatRules forbids, and operators that the op table does not
+//              describe. If a call returns several results, each result is saved on its own, not
+//              the tuple. These results are recomputed only together with the call.
 //   tags       A recompute tag is carried out if backward needs the value. A save tag is always
 //              carried out.
 //
-// Among choices of equal cost, takes the choice that saves the latest values. Costs are in bytes.
+// Among choices of equal cost, takes the choice whose saved values come latest in the schedule.
+// Costs are in bytes.
 //
-// Returns the minimum first. If a different choice has a lower peak by the estimate of StepMemory,
-// because it saves values whose copies are live at the peak, returns this choice second. Errors:
-// those of SaveNetwork::solve(). Complexity: O(nodes + edges), plus min_cut().
+// The first result is the choice with the fewest bytes. A second choice follows if it has a lower
+// peak by the estimate of StepMemory. The second choice saves values whose copies would be live at
+// the peak. Errors: those of SaveNetwork::solve(). Complexity: O(nodes + edges), plus min_cut().
 Result<std::vector<Choice>> choose_min_cut(const Graph& graph, Facts& facts, const PassContext& context);
 
 // Chooses as min_cut_rematerialization_partition of PyTorch 2.15 does, with its defaults and
-// without a memory budget. The caller must first run dce and cse on the graph, as PyTorch does.
+// without a memory budget. The caller must first run `dce` and `cse` on the graph, as PyTorch does.
 //
 // Reproduces these parts of PyTorch:
 // - the rules against recompute
@@ -64,41 +71,43 @@ Result<std::vector<Choice>> choose_min_cut(const Graph& graph, Facts& facts, con
 // - the heuristics on distant uses and long chains
 //
 // Does not reproduce these parts:
-// - values that PyTorch's fused Triton kernels and auto_functionalized calls save or recompute in
-//   addition
+// - additional values that PyTorch saves or recomputes because of its fused Triton kernels or of
+//   auto_functionalized calls
 // - inputs whose mutation runs after the graph
 //
 // Inputs that AOTAutograd marks as parameters, buffers or static addresses cost nothing to save.
-// Three kinds of values stay saved, with a remark, although PyTorch recomputes them: draws, writes,
-// and values that memory forbids recomputing. The first `num_forward_outputs` leaves of the output
-// belong to forward. The cost of the cut is in PyTorch's weights. Errors: those of
-// SaveNetwork::solve(). Complexity: O((nodes + edges) log nodes), plus min_cut().
+// Three kinds of values stay saved, with a remark, although PyTorch recomputes them: random
+// numbers, results of writes, and values whose recompute RepeatRules forbids. The first
+// `num_forward_outputs` leaves of the output belong to forward. The cost of the cut is in PyTorch's
+// weights. Errors: those of SaveNetwork::solve(). Complexity: O((nodes + edges) log nodes), plus
+// min_cut().
 Result<Choice> choose_min_cut_as_torch(const Graph& graph, Facts& facts, const PassContext& context,
                                        size_t num_forward_outputs);
 
 // Chooses as default_partition of PyTorch 2.15 does: saves each value that backward reads and that
 // no tag recomputes. Unlike fxopt's default, it saves an untagged view whose base is recomputed.
 //
-// A value of a checkpoint region is recomputed with the region if the value is not tagged
-// MUST_SAVE, and if backward and the output read at most the sizes of the value. Draws, writes, and
-// values that memory forbids recomputing are treated as in choose_min_cut_as_torch(). O(nodes +
+// A value of a checkpoint region is recomputed with the region under two conditions. First, the
+// value is not tagged MUST_SAVE. Second, the graph does not return the value, and backward reads
+// only sizes of the value or does not read the value. Random numbers, results of writes, and values
+// whose recompute RepeatRules forbids are treated as in choose_min_cut_as_torch(). O(nodes +
 // edges).
 Choice choose_default_as_torch(const Graph& graph, Facts& facts);
 
-// Saves the marked values (ir/step/marks.h) and recomputes all other values. The following values
-// are saved without a mark:
+// Saves the values with the save mark `ap_must_save` (ir/step/marks.h) and recomputes all other
+// values. The following values are saved without a mark:
 // - symbols
 // - values that the author tagged MUST_SAVE (remark saved-besides)
-// - values that a policy tagged MUST_SAVE and that cannot be recomputed
-// - values that memory forbids recomputing (remarks of remat)
-// - the base of a marked view (rule inherited)
+// - values that a policy pass such as `sac` tagged MUST_SAVE and that cannot be recomputed
+// - values whose recompute RepeatRules forbids, with the remarks of remat
+// - the base of a marked view (rule `inherited`)
 //
 // If the author tagged a marked value MUST_RECOMPUTE, the tag wins over the mark. For
 // PREFER_RECOMPUTE, `prefer` decides (see decide_tags()).
 //
 // Errors: kUnsupportedGraph if no value is marked, or if only backward computes a marked value. If
-// backward needs an unmarked value that cannot be recomputed, remat reports kTagUnrepeatable.
-// O(nodes).
+// backward needs a value that cannot be recomputed, and the value is neither marked nor in the list
+// above, `remat` reports kTagUnrepeatable. O(nodes).
 Result<Choice> choose_marked(const Graph& graph, Facts& facts, PreferRecompute prefer);
 
 }  // namespace fxopt

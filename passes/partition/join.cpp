@@ -37,7 +37,8 @@ bool is_pair(const Module& module, const Step& step) {
          module.graph(step.runs[1].graph).kind == GraphKind::kBackward;
 }
 
-// By input of backward: the forward node that it takes; invalid for an input of its own.
+// For each input of backward, the forward node that provides its value. Invalid if forward does not
+// provide it.
 std::vector<NodeId> taken(const Step& step) {
   std::vector<NodeId> nodes;
   for (const StepInput& input : step.runs[1].inputs) {
@@ -49,7 +50,8 @@ std::vector<NodeId> taken(const Step& step) {
   return nodes;
 }
 
-// An input of backward's own with the name of a forward input; invalid if none exists.
+// The first input of backward that has the name of a forward input, but whose value forward does
+// not provide. Invalid if no such input exists.
 NodeId find_twin(const Graph& forward, const Graph& backward, const Step& step, const std::vector<NodeId>& given) {
   for (size_t i = 0; i < given.size(); ++i) {
     if (given[i].is_valid()) continue;
@@ -107,7 +109,7 @@ class Joiner {
     }
   }
 
-  // All nodes added so far are forward's.
+  // All nodes added so far belong to forward.
   void mark_last_of_forward() {
     PhaseMap phases;
     phases.phase = IdMap<NodeId, Phase>(joint_.graph().num_ids(), Phase::kForward);

@@ -12,14 +12,14 @@ struct JoinOptions {
 };
 
 // Joins a forward and a backward graph, from any partitioner, into one joint graph. This is the
-// inverse of partition. If the module is already a joint graph, the pass only writes the remark
-// `joined`.
+// inverse of the pass `partition`. If the module is already a joint graph, the pass only writes the
+// remark `joined`.
 //
-// The inputs of forward come first, then the inputs of backward that are not values of forward
-// (tangents). The outputs of forward without its saved values come first, then the outputs of
-// backward. Calls of backward are marked backward, because nothing else identifies the calls that
-// recompute forward values. A call of forward is marked forward if fxopt would otherwise treat the
-// call as backward.
+// In the joint graph, the inputs of forward come first, then the inputs of backward that are not
+// values of forward (tangents). The outputs of forward come first, without the saved values, then
+// the outputs of backward. Calls of backward get a backward phase marker, because nothing else
+// identifies the calls that recompute forward values. A call of forward gets a forward phase marker
+// if fxopt would otherwise treat the call as backward.
 //
 // Counters: bound (inputs of backward that are values of forward), phase-marks, graphs.
 //

@@ -1,16 +1,16 @@
-// Chooses the values that forward saves, by bytes.
+// Chooses the values that forward saves, so that their bytes are minimal.
 //
 //   %a = mm(%x, %w)            saved, 4 MiB: a product is not recomputed
 //   %b = gelu(%a)              recomputed from %a, for its consumers in backward
-//   %c = view(%b)              a view of %b, which costs nothing beyond it
+//   %c = view(%b)              a view of %b, which needs no further memory
 //   %d = dropout(%c)           saved: a draw is not repeated
 //
-// The cut counts saved values only, not the other memory that is live in backward (step_memory.h).
-// Copies for the last layer may need a chain such as %b from the first layer on, and keep it live
-// for long. lower_peak() saves the values of such a chain if that lowers the peak.
+// The cut minimizes only the bytes of saved values, not the other memory that is live in backward
+// (step_memory.h). For example, a copy in the last layer may need a chain of copies from the first
+// layer on, all live for long. lower_peak() saves the values of the chain if this lowers the peak.
 //
-// Legality is checked once for each value, for all of backward: RepeatRules against the end of the
-// graph. So remat blocks no more than that.
+// Each value is checked once for all of backward: RepeatRules must allow a copy at the end of the
+// graph. The copy is then legal at earlier places as well, so remat blocks no further values.
 
 #include <algorithm>
 #include <array>
@@ -61,12 +61,13 @@ class MinCutChooser {
     return graph_[node].is_call() && !phases_.is_backward(node) && !is_told(decisions_.of.get(node));
   }
 
-  // A copy that is live at the peak frees nothing there, and its own operands are live too. So such
-  // values are saved instead, those with long lives first, as long as that lowers the peak.
+  // If a copy is live at the peak, recomputing the value does not lower the peak, because the copy
+  // and its operands are live there. Therefore these values are saved, those with the longest-lived
+  // copies first, as long as the peak becomes lower.
   SaveNetwork::Cut lower_peak(const StepMemory& memory, SaveNetwork::Cut best) {
     constexpr int kRounds = 8, kPatience = 3;
     constexpr uint32_t kShare = 16;  // divisor of the length of backward
-    constexpr int64_t kGain = 128;   // divisor of the peak: the gain that is worth saving more
+    constexpr int64_t kGain = 128;   // divisor of the peak: smaller gains are ignored
     StepMemory::Profile least = memory.profile(again(best)), found = least;
     for (int round = 0, in_vain = 0; round < kRounds && in_vain < kPatience; ++round) {
       if (!forbid_copies(found, memory.num_places_of_backward() / kShare) && !forbid_copies(found, 0)) break;
@@ -105,8 +106,8 @@ class MinCutChooser {
     return std::ranges::count(kSingle, graph_.value(node).kind) == 0;
   }
 
-  // Forbids copies that are live at the peak and for at least `least` places of backward. False if
-  // none is left.
+  // Forbids copies that are live at the peak and for at least `least` places of backward. Returns
+  // false if none is left.
   bool forbid_copies(const StepMemory::Profile& profile, uint32_t least) {
     bool is_new = false;
     for (const StepMemory::Copy& copy : profile.copies) {
@@ -126,11 +127,10 @@ class MinCutChooser {
     return is_again;
   }
 
-  // True if a tag asks for a copy, and the call can be repeated.
   bool is_tagged_again(NodeId node) const { return decisions_.of.get(node).recompute && can_repeat_.get(node); }
 
-  // Adds a forward value. A recompute tag is carried out if backward needs the value. If it cannot
-  // be carried out, remat reports its error or remark.
+  // Adds a forward value to the network. A recompute tag is carried out if backward needs the
+  // value. If the tag cannot be carried out, remat reports the error or remark.
   void add(NodeId node) {
     const TagDecision& decision = decisions_.of.get(node);
     const bool is_call = graph_[node].is_call();
@@ -138,7 +138,7 @@ class MinCutChooser {
     const bool can_repeat = is_again || (is_call && is_cheap(node) && is_repeatable(node));
     const NodeId base = is_call && can_repeat && !is_again ? base_of(node) : NodeId();
     if (is_call && is_told(decision) && !is_again) {
-      // The saved base stays live as long as a view of it, so the view costs nothing.
+      // The base is saved, and the view needs no further memory.
       network_.forbid_copy(base.is_valid() ? base : node);
       can_repeat_[node] = base.is_valid();
     } else {
@@ -164,22 +164,22 @@ class MinCutChooser {
     return is_told(base) && base.recompute ? NodeId() : buffer.producer;
   }
 
-  // whole_of(), through nested results.
+  // The call or container from which nested getitems take `node`, by repeated whole_of().
   NodeId outermost_of(NodeId node) const {
     NodeId whole;
     for (NodeId next = whole_of(graph_, node); next.is_valid(); next = whole_of(graph_, next)) whole = next;
     return whole;
   }
 
-  // Keeps the results of a call that is not recomputed.
+  // Saves the results of each call that is not recomputed.
   void keep_parts_of_kept() {
     for (const NodeId node : graph_.nodes()) {
       const NodeId whole = phases_.is_backward(node) ? NodeId() : outermost_of(node);
       if (!whole.is_valid() || !graph_[whole].is_call() || phases_.is_backward(whole)) continue;
       TagDecision& part = decisions_.of[node];
       const TagDecision& decision = decisions_.of.get(whole);
-      // A call that is tagged for recompute is kept if memory forbids that. If the call itself
-      // cannot be repeated, its tag is an error.
+      // If writes to memory forbid recomputing a tagged call, the call is saved. If the operator
+      // itself cannot be repeated, the tag is an error.
       const TagRule forbids = repeats_.obstacle(whole, graph_.output());
       if (is_told(decision) && decision.recompute && forbids != TagRule::kNone) {
         decisions_.of[whole].recompute = false;
@@ -203,7 +203,7 @@ class MinCutChooser {
            repeats_.obstacle(node, graph_.output()) == TagRule::kNone;
   }
 
-  // Whether it costs no more than reading and writing memory once.
+  // Whether the call costs no more than reading and writing its data once.
   bool is_cheap(NodeId node) const {
     constexpr std::array kCheap = {ComputeClass::kView,          ComputeClass::kPointwise,
                                    ComputeClass::kReduction,     ComputeClass::kNormalization,
@@ -214,8 +214,8 @@ class MinCutChooser {
     return std::ranges::count(kCheap, op.compute) > 0 || op.view == ViewKind::kProjection;
   }
 
-  // The bytes of the storages that the node makes. Never, for a view that backward can recompute
-  // from values it has, and for a value that is saved as its results.
+  // The bytes of the storages that the node makes. Returns kNever for a view that backward can
+  // recompute from values that it has, and for a value whose results are saved one by one.
   int64_t cost(NodeId node) {
     const ValueKind kind = graph_.value(node).kind;
     if (!graph_[node].is_call() || kind == ValueKind::kSymbolic || kind == ValueKind::kScalar) return 0;

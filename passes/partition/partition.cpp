@@ -12,9 +12,9 @@
 //                                           return (%g,)
 //
 // Choosing, copying and cutting are separate steps, so a further mode needs only another choice.
-// Tags or a minimal cut choose the values that backward recomputes (choice.h). remat copies them
-// within the joint graph, where this can be proved and measured separately. split.h cuts between
-// the phases.
+// Tags or a minimal cut choose the values that backward recomputes (choice.h). `remat` copies these
+// values within the joint graph, where the copying can be proved and measured separately. split.h
+// cuts between the phases.
 
 #include "passes/partition/partition.h"
 
@@ -48,7 +48,8 @@ namespace {
 
 constexpr std::string_view kPartition = "partition";
 
-// Whether the graph is recorded as joint and all its gradients are None: no output needs one.
+// Whether the graph is recorded as joint and all its gradients are None, because no input requires
+// a gradient.
 bool has_no_gradients(const Graph& graph) {
   if (graph.kind != GraphKind::kJoint || !graph.num_forward_outputs.has_value()) return false;
   const std::vector<NodeId> leaves = output_leaves(graph);
@@ -59,7 +60,7 @@ bool has_no_gradients(const Graph& graph) {
 
 struct Joint {
   GraphId graph;                 // invalid: the module already is a forward and a backward graph
-  std::vector<NodeId> tangents;  // inferred ones, to be recorded
+  std::vector<NodeId> tangents;  // inferred tangents, to be recorded
 };
 
 Result<Joint> find_joint(const Module& module, PassContext& context) {
@@ -100,9 +101,9 @@ Result<Joint> find_joint(const Module& module, PassContext& context) {
                           : "trace the joint graph (aot_export_joint_with_descriptors), or give tangents their role");
 }
 
-// The nodes that PyTorch's fx_graph_cse may merge, by class: those that gradients need, and those
-// that they do not need. Nodes on the memory of an output, and uninitialized memory, get classes of
-// their own.
+// PyTorch's fx_graph_cse merges only nodes of one class. Nodes that gradients need are one class,
+// and other nodes are another. Each node on the memory of an output, and each uninitialized tensor,
+// has its own class.
 IdMap<NodeId, uint32_t> classes_of_torch(const Graph& graph, const StorageMap& storages, size_t num_forward_outputs) {
   constexpr uint32_t kNeeded = 1, kFirstOwn = 2;
   IdMap<NodeId, uint32_t> classes(graph.num_ids(), 0);
@@ -129,7 +130,7 @@ IdMap<NodeId, uint32_t> classes_of_torch(const Graph& graph, const StorageMap& s
   return classes;
 }
 
-// Removes dead code and merges equal values, so that none is saved twice. PyTorch also merges
+// Removes dead code and merges equal values, so that no value is saved twice. PyTorch also merges
 // forward with backward nodes, but never a node that gradients need with one that they do not need.
 Result<PassResult> prepare_cut(Graph& graph, Compat compat, size_t num_forward_outputs, PassContext& context) {
   const auto forget = [&] {
@@ -154,8 +155,9 @@ Result<PassResult> prepare_cut(Graph& graph, Compat compat, size_t num_forward_o
   return compat == Compat::kTorch ? std::move(result) : with_gathers_merged(graph, false, std::move(result), context);
 }
 
-// Whether PyTorch's cut may be taken: no tag and no mark decides, and there are no collectives,
-// which it may merge or repeat. Ranks with other peaks would then run other collectives.
+// Whether PyTorch's cut may be taken. The graph must have no tags, no marks and no collectives.
+// PyTorch's cut may merge or repeat collectives, so ranks with different peaks would run different
+// collectives.
 bool may_be_as_torch(const Graph& graph, const PhaseMap& phases) {
   const bool decides = std::ranges::any_of(graph.nodes(), [&](NodeId node) {
     return graph[node].tag != Tag::kNone || graph.op(node).has(Effect::kCollective);
@@ -167,7 +169,7 @@ bool has_tags(const Graph& graph) {
   return std::ranges::any_of(graph.nodes(), [&graph](NodeId node) { return wants_recompute(graph[node].tag); });
 }
 
-// Marks parts of forward (joint_halves()) as forward wherever they are, for choices that go by
+// Marks all nodes that belong to forward by joint_halves() as forward, because choices rely on
 // phases.
 void put_parts_into_forward(Graph& graph, Facts& facts, const JointHalves& halves, PassResult& result) {
   std::vector<NodeId> parts;
@@ -189,12 +191,13 @@ Result<PassResult> repeat_choice(Graph& graph, const PartitionOptions& options, 
   if (choice->num_lost > 0) {
     prepared->warn(graph, kMarksLost,
                    std::to_string(choice->num_lost) + " of " + std::to_string(choice->num_marked + choice->num_lost) +
-                       " marked values are missing from this graph; backward recomputes them if it needs them");
+                       " values with the mark ap_must_save are missing from this graph. Backward recomputes missing "
+                       "values that it needs");
   }
   return with_gathers_merged(graph, true, std::move(prepared), context);
 }
 
-// Warns of marks that are moot or overridden by a cut.
+// Reports marked values that backward does not read, or that PyTorch's cut recomputes.
 void warn_of_marks(const Graph& graph, const PartitionOptions& options, PassResult& result) {
   std::vector<NodeId> unread, cut;
   for (const NodeId node : graph.nodes()) {
@@ -206,17 +209,19 @@ void warn_of_marks(const Graph& graph, const PartitionOptions& options, PassResu
   }
   if (options.mode == PartitionMode::kSaveAll && !unread.empty()) {
     result.remark(graph, "marks-unread",
-                  std::to_string(unread.size()) + (unread.size() == 1 ? " marked value is" : " marked values are") +
-                      " not saved, because backward does not read them, first " + quoted(graph, unread.front()));
+                  "backward does not read " + std::to_string(unread.size()) +
+                      (unread.size() == 1 ? " marked value, which is therefore not saved: "
+                                          : " marked values, which are therefore not saved. The first is ") +
+                      quoted(graph, unread.front()));
   }
   if (cut.empty()) return;
   result.warn(graph, "marks-overridden",
               std::to_string(cut.size()) + (cut.size() == 1 ? " marked value is" : " marked values are") +
                   " recomputed, first " + quoted(graph, cut.front()) +
-                  ": compat=torch ignores marks (use mode=save-all)");
+                  ": compat=torch ignores the mark ap_must_save (use mode=save-all)");
 }
 
-// Marks the saved values, which makes the verdict of their marks honoured.
+// Marks the saved values, and sets the verdict of their marks to `honoured`.
 void write_marks(Graph& graph, Facts& facts, const std::vector<NodeId>& saved, PassResult& result) {
   result.count("marked", static_cast<int64_t>(mark_saved(graph, saved)));
   const MarkMap marks = find_marks(graph, facts.phases());
@@ -263,8 +268,8 @@ Result<PassResult> cut_as_torch(Graph& graph, size_t num_forward_outputs, bool w
   return prepared;
 }
 
-// Carries out the candidate whose step has the lowest measured peak. Among equals, the minimum of
-// saved bytes comes first.
+// Carries out the candidate whose step has the lowest measured peak. If peaks are equal, takes the
+// earlier candidate. The cut with the fewest saved bytes comes first.
 Result<PassResult> cut_at_lowest_peak(Graph& graph, const PartitionOptions& options, size_t num_forward_outputs,
                                       PassContext& context) {
   Result<PassResult> prepared = prepare_cut(graph, Compat::kFxopt, num_forward_outputs, context);
@@ -298,7 +303,6 @@ Result<PassResult> cut_at_lowest_peak(Graph& graph, const PartitionOptions& opti
   return prepared;
 }
 
-// Recomputes in backward the values that the mode does not save.
 Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size_t num_forward_outputs,
                              PassContext& context) {
   const bool is_torch = options.compat == Compat::kTorch;
@@ -317,8 +321,8 @@ Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size
                   : cut_at_lowest_peak(graph, options, num_forward_outputs, context);
 }
 
-// Makes tags and marks without a verdict moot. Records tags of backward nodes, which are removed,
-// in the ledger.
+// Gives a verdict to each tag without a verdict: `overridden` on backward nodes, otherwise `moot`.
+// All marks become moot. Tags of backward nodes move to the ledger of erased nodes.
 void judge_without_backward(Graph& graph, const PhaseMap& phases, const JointHalves& halves, PassResult& result) {
   const StringId pass = graph.module().intern(kPartition);
   const auto judge = [&](std::optional<TagVerdict>& verdict, Verdict word, TagRule rule) {
@@ -342,7 +346,8 @@ void judge_without_backward(Graph& graph, const PhaseMap& phases, const JointHal
   }
 }
 
-// Removes unused collectives too: every rank runs the same passes, so all ranks remove them.
+// Reduces the module to forward. Also removes unused collectives: every rank runs the same passes,
+// so all ranks remove them.
 Result<PassResult> keep_forward(Module& module, GraphId joint, PassContext& context, PassResult result) {
   Graph& graph = module.graph(joint);
   const Result<SplitPlan> plan = plan_split(graph, context.facts.of(graph), SplitFor::kInference);
@@ -376,13 +381,12 @@ std::string_view without_effect(const PartitionOptions& options) {
   return {};
 }
 
-// Decides which forward values backward recomputes, marks the saved ones and cuts the joint graph.
 Result<PassResult> partition_for_training(Module& module, GraphId joint, const PartitionOptions& options,
                                           PassContext& context, PassResult result) {
   Graph& graph = module.graph(joint);
   Facts& facts = context.facts.of(graph);
-  // Copies made by remat read no more than their originals, so a graph that can be cut now can be
-  // cut after remat.
+  // Copies made by remat read only what their originals read. Therefore a graph that can be cut now
+  // can still be cut after remat.
   Result<SplitPlan> plan = plan_split(graph, facts, SplitFor::kTraining);
   if (!plan.ok()) return plan.error();
   PassResult changes;

@@ -32,22 +32,24 @@ struct PartitionOptions {
 
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
-    field("mode", self.mode,
-          "The values that forward saves. default: everything backward reads, except values tagged for recompute "
-          "(PyTorch's default_partition). min-cut: the cut without costly recompute whose step has the lowest "
-          "ideal peak; candidates are the cut with the fewest saved bytes and PyTorch's cut. save-all: the "
-          "marked values (mark-saved); unmarked values are recomputed, except symbols and values tagged MUST_SAVE. "
-          "inference: nothing; backward is removed.");
+    field(
+        "mode", self.mode,
+        "The values that forward saves. default: everything backward reads, except values tagged for recompute "
+        "(PyTorch's default_partition). min-cut: a minimal cut that recomputes only cheap operators. Several cuts are "
+        "tried, and the cut with the lowest peak of live bytes wins. PyTorch's cut is tried only if the graph has no "
+        "tags, no marks `ap_must_save` and no collectives. save-all: the values with the mark `ap_must_save`, which an "
+        "earlier partition wrote (mark-saved=true). All other values are recomputed, except symbols and values tagged "
+        "MUST_SAVE. inference: nothing, because backward is removed.");
     field("compat", self.compat,
           "Which partitioner decides in modes default and min-cut. fxopt: the partitioner of fxopt; torch: the "
-          "partitioner "
-          "of PyTorch 2.15, which ignores marks.");
+          "partitioner of PyTorch 2.15, which ignores the marks `ap_must_save`.");
     field("prefer-recompute", self.prefer_recompute,
-          "For save-all: how to treat a marked value tagged PREFER_RECOMPUTE. wins: it is recomputed; loses: it is "
-          "saved.");
+          "With mode=save-all: how to treat a value that has the mark `ap_must_save` and the tag PREFER_RECOMPUTE. "
+          "wins: the tag wins, and the value is recomputed; loses: the value is saved.");
     field("mark-saved", self.mark_saved,
-          "Mark saved values (custom.ap_must_save), so that a second compilation saves the same values.");
-    field("cut", self.cut, "false: keep one joint graph, and insert the recomputed copies into its backward.");
+          "Write the mark `ap_must_save` into the metadata `custom` of each saved value. A second compilation with "
+          "mode=save-all then saves the marked values.");
+    field("cut", self.cut, "false: keep one joint graph, and insert the recomputed copies into its backward part.");
   }
 };
 
@@ -57,41 +59,42 @@ struct PartitionOptions {
 //   forward   (primals) -> (forward outputs, saved tensors, saved objects, saved symbols)
 //   backward  (saved symbols, saved tensors, saved objects, tangents) -> (gradients)
 //
-// The tags or the minimal cut decide which values backward recomputes. These values are copied into
-// backward in the same way as by remat (passes/recompute/remat.h), with the counters, verdicts and
-// errors of remat. Forward keeps the original of a copied value only if forward uses the original.
+// The tags or the minimal cut decide which values backward recomputes. The pass copies these values
+// into backward in the same way as the pass `remat` (passes/recompute/remat.h), with the counters,
+// verdicts and errors of `remat`. Forward keeps the original of a copied value only if forward uses
+// the original.
 //
-// Backward is put into the order of autograd, unless its present order has the lower peak
-// (backward_order.h). With compat=torch, backward always gets the order of autograd, with one
-// exception. With mode=default and without tags, backward keeps its order. A graph that is already
-// partitioned stays unchanged, with the remark `partitioned`.
+// Backward gets the order of autograd (backward_order.h). If the order in the joint graph has the
+// lower peak, backward keeps that order. With compat=torch, backward always gets the order of
+// autograd, with one exception: in mode=default without recompute tags, backward keeps its order.
+// If the graph is already partitioned, the pass only writes the remark `partitioned`.
 //
 // mode=inference keeps only forward, as a graph of kind inference. This mode removes the values
 // that forward computed only for backward, including collectives. All inputs, writes, draws and
 // assertions of forward stay.
 //
-// mode=min-cut starts with dce and cse, as PyTorch does. The functions of choice.h choose the saved
-// values for mode=min-cut and mode=save-all, and for mode=default with compat=torch. The
-// candidates for mode=min-cut are those of choose_min_cut() and, without tags, marks and
-// collectives, PyTorch's cut. Each is carried out in a copy of the module, and the one whose step
-// has the lowest ideal peak is taken. With
-// compat=torch, mode=min-cut moves some nodes into forward. These nodes are marked backward and
-// depend on no tangent, and the cut comes after them.
+// mode=min-cut starts with `dce` and `cse`, as PyTorch does. The functions of choice.h choose the
+// saved values for mode=min-cut and mode=save-all, and for mode=default with compat=torch. The
+// candidates for mode=min-cut are the choices of choose_min_cut(). PyTorch's cut is also a
+// candidate if the graph has no tags, no save marks (`ap_must_save`) and no collectives. Each
+// candidate is carried out in a copy of the module, and the candidate whose step has the lowest
+// peak of live bytes is taken. With compat=torch, mode=min-cut moves some nodes into forward. These
+// nodes have a backward phase marker but depend on no tangent. They are saved, or saved values are
+// computed from them.
 //
 // Counters:
-// - all modes except inference: the counters of remat, saved (tensors and objects), saved-symbols,
-//   reordered
-// - inference: the counters of dce
+// - all modes except inference: the counters of `remat`, saved (tensors and objects),
+//   saved-symbols, reordered
+// - inference: the counters of `dce`
 // - all modes: graphs, tangents (inferred tangents, if the file gives no roles)
-// - min-cut: the counters of dce and cse, into-forward
+// - min-cut: the counters of `dce` and `cse`, into-forward
 // - min-cut and save-all: gathers-merged (gathers.h), with the note gathers-apart
 //
-// Notes: cut (the cost of the cut in bytes; with compat=torch, in PyTorch's weights; absent if
-// PyTorch's cut is taken). Warnings:
-// unknown-sizes, marks-lost (save-all), marks-overridden (compat=torch). Remarks: partitioned,
-// marks-unread (save-all).
+// Notes: cut (the cost of the cut, in bytes; with compat=torch, in PyTorch's weights). The note is
+// absent if PyTorch's cut is taken with compat=fxopt. Warnings: unknown-sizes, marks-lost
+// (save-all), marks-overridden (compat=torch). Remarks: partitioned, marks-unread (save-all).
 //
-// Errors: those of remat, of plan_split() and of SaveNetwork::solve(). kUnsupportedGraph also if
+// Errors: those of `remat`, of plan_split() and of SaveNetwork::solve(). kUnsupportedGraph also if
 // - no graph is joint, or several graphs are joint,
 // - the module also has forward or backward graphs, or
 // - the module runs its graphs several times in a step.

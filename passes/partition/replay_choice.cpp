@@ -1,4 +1,4 @@
-// Saves exactly the values that a first partition marked (ir/step/marks.h).
+// Saves the values that an earlier compilation marked with `ap_must_save` (ir/step/marks.h).
 
 #include <algorithm>
 #include <string>
@@ -45,7 +45,7 @@ Result<Choice> choose_marked(const Graph& graph, Facts& facts, PreferRecompute p
   choice.num_marked = marks.num_names;
   choice.num_lost = marks.num_lost;
   choice.decisions = std::move(replay.decisions);
-  choice.decisions.wanted = "carries no ap_must_save";
+  choice.decisions.wanted = "is not marked (ap_must_save)";
   choice.decisions.remedy = "mark this value, or partition the first graph in a way that saves this value";
   return choice;
 }

@@ -19,12 +19,12 @@ namespace fxopt {
 //   out    -> in      an arc to the `in` of each consumer of the value
 //   out    -> sink    backward must have the value, saved or recomputed
 //
-// The chooser decides which arcs a value gets (choice.h).
+// The functions of choice.h decide which arcs each value gets.
 class SaveNetwork {
  public:
   static constexpr int64_t kNever = Arc::kNoLimit;  // the cost of a value that cannot be saved
 
-  // Makes a network for the values of `graph`. Keeps a reference to the graph.
+  // Keeps a reference to the graph.
   explicit SaveNetwork(const Graph& graph);
 
   void save_for(NodeId value, int64_t cost) { add(in(value), out(value), cost); }
@@ -35,11 +35,11 @@ class SaveNetwork {
 
   struct Cut {
     int64_t cost = 0;
-    IdMap<NodeId, bool> is_after;  // backward recomputes the value if backward needs it
+    IdMap<NodeId, bool> is_after;  // true for values that backward recomputes if it needs them
   };
-  // Among the cheapest choices, returns the choice that saves the latest values. Errors: those of
-  // min_cut(), and kUnsupportedGraph if a value can be neither saved nor recomputed. The error
-  // kUnsupportedGraph names the nodes on the path.
+  // Among the cheapest choices, returns the choice whose saved values come latest in the schedule.
+  // Errors: those of min_cut(), and kUnsupportedGraph if a value can be neither saved nor
+  // recomputed. The error kUnsupportedGraph names the nodes on a path of arcs that cannot be cut.
   Result<Cut> solve() const;
 
  private:

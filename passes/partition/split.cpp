@@ -46,7 +46,7 @@ class Planner {
  private:
   static bool is_object(ValueKind kind) { return kind != ValueKind::kTensor && kind != ValueKind::kAbsent; }
 
-  // Puts each attribute into the halves that read it; into forward if it is unused.
+  // Puts each attribute into the halves that read it. An unused attribute goes into forward.
   void sort_calls() {
     IdMap<NodeId, bool> in_forward(graph_.num_ids(), false), in_backward(graph_.num_ids(), false);
     for (const NodeId node : graph_.nodes()) {
@@ -91,7 +91,7 @@ class Planner {
       if (!halves_.leaves[i].is_valid() || !halves_.in_backward[halves_.leaves[i]]) continue;
       return refused(graph_, halves_.leaves[i],
                      "forward output " + std::to_string(i) + " depends on a tangent or is marked backward",
-                     "put forward outputs first, and set num_forward_outputs of the graph to their number");
+                     "put all forward outputs first, and set num_forward_outputs of the graph to match");
     }
     for (size_t i = halves_.num_forward_outputs; i < halves_.leaves.size(); ++i) {
       const OutputRole role = i < graph_.outputs.size() ? graph_.outputs[i].role : OutputRole::kUnspecified;
@@ -99,13 +99,13 @@ class Planner {
       return refused(graph_, halves_.leaves[i].is_valid() ? halves_.leaves[i] : graph_.output(),
                      "output " + std::to_string(i) + " has the role " + std::string(name_of(role)) +
                          " but comes after the first gradient",
-                     "put forward outputs first, and set num_forward_outputs of the graph to their number");
+                     "put all forward outputs first, and set num_forward_outputs of the graph to match");
     }
     return std::nullopt;
   }
 
   // Rejects roles and phases that a joint graph must not have, and forward nodes that read a
-  // tangent.
+  // backward value.
   std::optional<Error> check_nodes() const {
     for (const NodeId node : graph_.nodes()) {
       if (recorded_role(graph_, node) == InputRole::kSavedValue) {
@@ -163,7 +163,7 @@ class Planner {
     return std::nullopt;
   }
 
-  // Whether forward may run before all of backward.
+  // Rejects a graph in which forward cannot run before all of backward.
   std::optional<Error> check_order() const {
     std::vector<NodeId> order;
     for (const NodeKind first : {NodeKind::kPlaceholder, NodeKind::kGetAttr}) {
@@ -186,18 +186,19 @@ class Planner {
                    "forward ends before backward starts, so no forward node may come after a backward node");
   }
 
-  // The runtime writes between the two graphs.
+  // Rejects saved values on the memory of inputs that the runtime updates between the two graphs.
   std::optional<Error> check_runtime_writes() const {
     const NodeId node = find_written_by_runtime(graph_, facts_.storages(), plan_.saved);
     if (!node.is_valid()) return std::nullopt;
-    return refused(graph_, node,
-                   "backward reads " + quoted(graph_, node) +
-                       ", which shares memory with an input that the runtime updates after forward",
-                   "let backward read a copy that forward makes (aten.clone.default)");
+    return refused(
+        graph_, node,
+        "backward reads " + quoted(graph_, node) +
+            ", which shares memory with an input. The runtime overwrites this input between forward and backward",
+        "let backward read a copy that forward makes (aten.clone.default)");
   }
 
-  // Orders saved symbols as PyTorch does: first nodes that are a symbol, even if only sizes of
-  // backward's inputs contain it, then values computed from symbols.
+  // Orders saved symbols as PyTorch does. Nodes that define a symbol come first, even if backward
+  // needs the symbol only for the sizes of an input. Values computed from symbols come last.
   void sort_symbols() {
     const Module& module = graph_.module();
     for (const Symbol& symbol : module.symbols) {
@@ -229,8 +230,8 @@ class Planner {
     plan_.saved_symbols = std::move(bindings);
     plan_.saved_symbols.insert(plan_.saved_symbols.end(), calculated.begin(), calculated.end());
   }
-  // The symbol that the node brings into the graph: an input, or a call with a size known only at
-  // run time. Invalid for a computed value, such as the size of a tensor.
+  // The symbol that the node defines. The node is an input, or a call that returns a number known
+  // only at run time. Invalid for a computed value, such as the size of a tensor.
   StringId symbol_of(NodeId node) const {
     const Value& value = graph_.value(node);
     if (value.kind != ValueKind::kSymbolic) return StringId();
@@ -239,7 +240,7 @@ class Planner {
     const bool is_brought = graph_[node].kind == NodeKind::kPlaceholder || unbacked_.contains(expr.name);
     return is_symbol && is_brought ? expr.name : StringId();
   }
-  // The symbols in the node's value, without those returned by earlier calls.
+  // The symbols in the node's value, without symbols that earlier calls of symbols_in() returned.
   std::vector<StringId> symbols_in(NodeId node) {
     const Module& module = graph_.module();
     std::vector<StringId> names;
@@ -270,8 +271,7 @@ class Planner {
   JointHalves& halves_ = plan_.halves;
 };
 
-// Gives each layout of tensor subclasses to the graph that has its parts. A null `backward` is not
-// made.
+// Gives each layout of a tensor subclass to the graph that has the parts. `backward` may be null.
 void divide(const Graph& from, const SplitPlan& plan, Graph& forward, Graph* backward) {
   for (size_t i = 0; i < from.subclasses.size(); ++i) {
     const auto [is_forward, first] = plan.layouts[i];
@@ -285,7 +285,7 @@ void divide(const Graph& from, const SplitPlan& plan, Graph& forward, Graph* bac
   }
 }
 
-// Adds attributes that no node names to forward, so that none is lost.
+// Adds unused attributes to forward, so that no attribute is lost.
 void add_unread_attributes(const Graph& from, Graph& forward, const Graph& backward) {
   HashSet<StringId> placed;
   for (const Graph* graph : {static_cast<const Graph*>(&forward), &backward}) {
@@ -297,8 +297,8 @@ void add_unread_attributes(const Graph& from, Graph& forward, const Graph& backw
 }
 
 // Renames the cut graph in records outside of the graphs: symbols, owners of subgraphs, origins.
-// Each record then names the first new graph that contains the named object, or the first new
-// graph.
+// Each record then names the first new graph that contains the object of the record. If no new
+// graph contains it, the record names the first new graph.
 void rename_records(Module& module, StringId old, const std::vector<const Graph*>& made) {
   const auto first = [&](auto&& has) {
     const auto found = std::ranges::find_if(made, [&](const Graph* graph) { return has(*graph); });
@@ -327,7 +327,7 @@ void rename_records(Module& module, StringId old, const std::vector<const Graph*
   rename_in_records(module, old, [&](uint64_t uid) { return first_with(uids, uid); });
 }
 
-// Records runs of the new graphs in place of the joint graph's run.
+// Replaces the run of the joint graph by runs of the new graphs.
 void record_runs(Module& module, const std::vector<const Graph*>& made) {
   const std::vector<Invocation> known = std::exchange(module.invocations, {});
   for (const Graph* graph : made) {
@@ -347,7 +347,6 @@ void record_runs(Module& module, const std::vector<const Graph*>& made) {
   }
 }
 
-// The inputs, calls and outputs of forward.
 void move_forward(const Graph& graph, const SplitPlan& plan, Transplant& forward) {
   for (const std::vector<NodeId>* nodes : {&plan.halves.primals, &plan.forward}) {
     for (const NodeId node : *nodes) forward.move(node);

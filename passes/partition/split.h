@@ -25,8 +25,11 @@ struct SplitPlan {
   // The symbols that backward reads, and the symbols in the sizes of the inputs of backward. Values
   // computed from symbols come last.
   std::vector<NodeId> saved_symbols;
-  // The place of the first part of each tensor subclass. The place is counted among the primals,
-  // the arriving inputs, or the outputs of the graph that has the parts.
+  // For each tensor subclass of the joint graph (SubclassLayout), the place of its first inner
+  // tensor. `is_forward` is true if the inner tensors belong to forward, and false if they belong
+  // to backward. If the subclass is an output, `first` is an index into the outputs of forward or
+  // of backward. If the subclass is an input, `first` is an index into the inputs of forward
+  // (JointHalves::primals) or of backward (JointHalves::arriving).
   struct LayoutPlace {
     bool is_forward = false;
     int64_t first = 0;
@@ -40,8 +43,8 @@ enum class SplitFor : uint8_t {
   kInference,  // only forward, which then saves nothing
 };
 
-// Plans the cut. For a value with several results, the results are saved. If both halves read an
-// attribute, both graphs get this attribute.
+// Plans the cut. If a call returns several results, each result that backward reads is saved on its
+// own, not the tuple. If both halves read an attribute, both graphs get this attribute.
 //
 // Errors: kUnsupportedGraph for
 // - a call of forward that reads a value of backward
@@ -49,23 +52,25 @@ enum class SplitFor : uint8_t {
 // - an input of role saved_value
 // - a forward output that depends on a tangent
 // - a forward output that comes after the first gradient
-// - a forward node that must stay after a backward node (DependenceMap::violation), for example a
-//   draw after a draw, or a write to memory that backward reads before the write
+// - a forward node that depends on an earlier backward node (DependenceMap::violation). For
+//   example, both nodes draw random numbers, or the forward node writes to memory that the backward
+//   node reads.
 // - a tensor subclass whose parts are in both graphs, or do not stay together
 //
 // For training, kUnsupportedGraph also for
-// - a value with several results that backward reads as a whole
+// - a tuple, list or dict that backward reads as a whole, without getitem
 // - a saved value that shares memory with an input, if the runtime writes to this input between the
 //   two graphs
 //
 // O(nodes + edges + dependences).
 Result<SplitPlan> plan_split(const Graph& graph, Facts& facts, SplitFor what);
 
-// Replaces `graph` by the graphs `forward` and `backward`, and returns backward. Records the
-// bindings of the two graphs as the module's invocations. Nodes keep their names and uids. A saved
-// value is an output of forward with the role saved_value. The same value is an input of backward
-// with this role and with saved_from_output. Counters: saved, saved-symbols, graphs. O(nodes +
-// edges).
+// Replaces `graph` by the graphs `forward` and `backward`, and returns backward. Replaces the
+// module's invocations (Module::invocations) by one execution of each graph. The bindings of
+// backward name the forward output that each saved input takes. Nodes keep their names and uids. A
+// saved value is an output of forward with the role saved_value. The same value is an input of
+// backward with this role and with saved_from_output. Counters: saved, saved-symbols, graphs.
+// O(nodes + edges).
 GraphId split(Module& module, GraphId graph, const SplitPlan& plan, PassResult& result);
 
 // Replaces `graph` by a graph `forward` of kind inference, and returns that graph. The new graph

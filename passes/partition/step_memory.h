@@ -10,9 +10,9 @@
 
 namespace fxopt {
 
-// The live memory of a step, while forward and then backward run. Backward recomputes some forward
-// values, each directly before the first node that needs it. The bytes of a result or copy are live
-// until its last consumer. The memory of the caller is not included.
+// The live memory of a training step, while forward and then backward run. Backward recomputes some
+// forward values, each directly before the first node that needs it. The bytes of a result or copy
+// are live until its last consumer. The memory of the caller is not included.
 class StepMemory {
  public:
   // Calls `bytes_of` once for each storage. Keeps references to the other arguments.
@@ -21,7 +21,8 @@ class StepMemory {
 
   struct Copy {
     NodeId node;  // the recomputed node
-    // The first and the last place in the step at which the storages of the copy are live.
+    // The first and the last place in the step at which the storages of the copy are live. A place
+    // is an index into the list of calls: first the calls of forward, then the calls of backward.
     uint32_t first = 0, last = 0;
     int64_t bytes = 0;
   };
@@ -42,8 +43,8 @@ class StepMemory {
     IdMap<BufferId, uint32_t> of_value, of_copy;
   };
   LastUses place_copies(const IdMap<NodeId, bool>& is_again, std::vector<Copy>& copies) const;
-  // Returns the change of live bytes at each place, with one more element at the end. Fills in
-  // `last` and `bytes` of the copies.
+  // Returns the change of live bytes at each place, with one more element at the end. Sets the
+  // fields Copy::last and Copy::bytes in `copies`.
   std::vector<int64_t> live_changes(const LastUses& last, std::vector<Copy>& copies) const;
 
   const Graph& graph_;

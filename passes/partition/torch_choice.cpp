@@ -1,5 +1,6 @@
 // PyTorch's partitioners (torch/_functorch/partitioners.py, 2.15): default_partition, and the
-// minimal cut (classify_nodes, solve_min_cut). Takes linear time where the original searches:
+// minimal cut (classify_nodes, solve_min_cut). Sweeps in linear time replace two searches of the
+// original:
 //
 //   is_materialized_backwards   a search through views from each node   -> one sweep from the end
 //   find_first_unfusible        a heap from each node's users           -> one sweep from the end
@@ -27,8 +28,8 @@
 namespace fxopt {
 namespace {
 
-// The originals ignore writes, as their graphs are functional, and give draws their own random
-// state.
+// Saves a value that cannot be repeated, such as a write or a draw. PyTorch recomputes these
+// values: its graphs have no writes, and its recomputed draws get their own random state.
 void save_unrepeatable(const Graph& graph, EffectMap& effects, NodeId node, bool is_forward, TagDecisions& decisions) {
   const std::string_view reason = why_unrepeatable(graph, node, effects);
   if (reason.empty()) return;
@@ -44,8 +45,8 @@ void save_unrepeatable(const Graph& graph, EffectMap& effects, NodeId node, bool
   }
 }
 
-// True for a node of a checkpoint region that is not tagged for recompute but is not saved:
-// backward and the output read at most its size.
+// True for a node of a checkpoint region that need not be saved. The graph does not return the
+// value of such a node, and backward reads only its sizes or does not read it.
 bool goes_with_its_region(const Graph& graph, const PhaseMap& phases, NodeId node) {
   if (graph[node].tag == Tag::kMustSave || !region_key(graph, node, TagRules::kTorch).exists) return false;
   return std::ranges::none_of(graph.users(node), [&](NodeId user) {
@@ -98,7 +99,8 @@ class TorchChooser {
     if (is_copied) save_unrepeatable(graph_, effects_, node, !phases_.is_backward(node), decisions_);
   }
 
-  // The nodes that forward computes for its saved values, with all their operands.
+  // The nodes that are marked backward, but that forward must compute for its saved values, with
+  // all their operands.
   std::vector<NodeId> find_into_forward() const {
     std::vector<NodeId> found;
     IdMap<NodeId, bool> is_read(graph_.num_ids(), false);
@@ -130,7 +132,7 @@ class TorchChooser {
     return is_fusible_op(a) && is_fusible_op(b);
   }
 
-  // By tag, except at region boundaries.
+  // By tag. False at region boundaries, where values are saved.
   bool must_recompute(NodeId node) const { return decisions_.of.get(node).recompute; }
 
   bool is_collective(NodeId node) const {
@@ -146,7 +148,8 @@ class TorchChooser {
            (graph_[node].has(PhaseMarker::kIsBackward) && is_mutable(node));
   }
 
-  // Bytes. Symbols count as 1, nodes without a recorded value as 0.
+  // The bytes of the node's value. A symbol counts as 1 byte, and a node without a recorded value
+  // as 0 bytes.
   int64_t size_of(NodeId node) const {
     const Value& value = graph_.value(node);
     if (value.kind == ValueKind::kSymbolic || value.kind == ValueKind::kScalar) return 1;
@@ -219,8 +222,8 @@ class TorchChooser {
     }
   }
 
-  // is_materialized_backwards for each node that is not a view: a user outside of forward, of the
-  // node or of a view of it, that is not fused.
+  // is_materialized_backwards: whether a node outside of forward reads the value, directly or
+  // through views, and is not fused with it.
   void find_materialized() {
     for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
       bool found = false;
@@ -264,7 +267,7 @@ class TorchChooser {
     if (op.name == "aten.lift_fresh_copy.default" || op.name == "aten.lift_fresh.default") return false;
     if (!op.in(OpSet::kRecomputable)) return true;
     if (!is_view(node) && read_unfused_.get(node)) return true;
-    // A reduction: its result has at most a quarter of the bytes of its operands.
+    // Bans reductions: calls whose result has less than a quarter of the bytes of its operands.
     int64_t given = 0;
     for (const Arg& arg : graph_.pool().args(graph_[node].args)) {
       if (arg.is(ArgKind::kNode)) given = saturating_add(given, size_of(arg.as_node()));
@@ -332,9 +335,10 @@ class TorchChooser {
     return found;
   }
 
-  // ban_if_used_far_apart: a value used before and after an unfused node must not be used in copies
-  // of both. find_first_unfusible(users) is the first place in forward at which fused consumers of
-  // `users` reach an unfused consumer. It is the minimum over the users, each known from the sweep.
+  // ban_if_used_far_apart: if a value is used before and after an unfused node, the later fused
+  // users are not recomputed. find_first_unfusible(users) is the first place in forward at which a
+  // chain of fused consumers of `users` reaches an unfused consumer. The sweep finds it for each
+  // user.
   void ban_used_far_apart() {
     IdMap<NodeId, uint32_t> first_unfusible(graph_.num_ids(), kNowhere);
     for (auto it = forward_.rbegin(); it != forward_.rend(); ++it) {

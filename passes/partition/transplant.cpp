@@ -161,8 +161,8 @@ NodeId Transplant::read_attribute(NodeId node) {
   return known->second;
 }
 
-// The attribute's own path, or a new one as in compose_step() if the path names something else in
-// the new graph.
+// The path of the attribute. If this path names something else in the new graph, makes a new path
+// as in compose_step().
 StringId Transplant::placed_path(TargetId target) {
   Module& module = graph_.module();
   const StringId path = module.target(target).name;

@@ -28,8 +28,7 @@ class Transplant {
   Graph& graph() { return graph_; }
   // Makes `from` the current source graph. Keeps the mapping of nodes from earlier source graphs.
   void take_from(const Graph& from);
-  // Returns the node's counterpart in the new graph. The result is invalid if no counterpart
-  // exists.
+  // Returns the node's counterpart in the new graph. Invalid if there is none.
   NodeId mapped(NodeId node) const { return mapped_.get(node); }
   // Adds the attributes of the source graph that the new graph does not have yet, so that no
   // attribute is lost.
@@ -46,14 +45,17 @@ class Transplant {
   // Moves a get_attr. If a node of the new graph already reads the same attribute, returns that
   // node instead.
   NodeId read_attribute(NodeId node);
-  // Adds an input for the node. Another graph returns the node's value as output number `output`.
+  // Adds an input to the new graph. The input receives the value of `node`, which another graph
+  // returns as output number `output`.
   void receive(NodeId node, size_t output);
 
-  // These functions append the next leaf of the output. return_leaf() takes a leaf of the source
-  // graph's output with its spec. If an entry of the metadata has one element per leaf,
-  // return_leaf() also copies the element of the leaf. return_saved() takes a saved value.
+  // Returns the number of leaves of the source graph's output.
   size_t num_leaves() const { return from_leaves_.size(); }
+  // Appends a leaf of the source graph's output to the new output, with the spec of the leaf. If a
+  // metadata entry of the source graph's output node is a list with one element for each leaf, also
+  // copies the element of this leaf.
   void return_leaf(size_t leaf);
+  // Appends a saved value to the new output.
   void return_saved(NodeId node);
   // Adds the output. Call it after the last leaf. The output is a flat list or tuple, like the
   // outermost container of the source graph's output. If `keeps_specs` is false, the leaves get no
@@ -73,27 +75,29 @@ class Transplant {
 
   Graph& graph_;
   const Graph* from_ = nullptr;
-  // Maps from a source graph to the new graph. `mapped_` and `paths_` are for the current source
-  // graph. `known_` is for earlier source graphs.
+  // Two tables lead from a source graph to the new graph: the copied nodes, and the paths of
+  // attributes. `mapped_` and `paths_` are the tables of the current source graph. `known_` has the
+  // tables of earlier source graphs.
   struct Known {
     IdMap<NodeId, NodeId> mapped;
-    HashMap<StringId, StringId> paths;  // from old path to path in the new graph
+    HashMap<StringId, StringId> paths;  // path of an attribute in the source graph -> in the new graph
   };
   IdMap<NodeId, NodeId> mapped_;
   HashMap<StringId, StringId> paths_;
   std::map<const Graph*, Known> known_;
-  HashMap<StorageId, StorageId> storages_;  // the recorded storages that change in the new graph
+  HashMap<StorageId, StorageId> storages_;  // from bind(): recorded storage -> storage in the new graph
+  // An entry in the metadata of an output node. The entry is a list with one element for each leaf.
   struct LeafEntries {
     StringId key;
-    // The elements, in the pool of the new graph. A leaf without an element has `none`.
+    // The elements of the list, in the pool of the new graph. A leaf without an element has `none`.
     std::vector<Arg> elements;
   };
-  // A reference in a spec to another input or output of the same graph, as the new graph needs it:
-  // see finish().
+  // The spec of an input or output may state that it aliases another input or output. finish()
+  // writes these references for the new graph.
   struct InputAlias {
     NodeId input;     // the input with the spec
-    NodeId other;     // invalid if that node is not in the new graph
-    NodeId original;  // a node of `from_`; invalid as soon as `other` is known
+    NodeId other;     // the aliased input in the new graph; invalid if the new graph does not have it
+    NodeId original;  // the aliased input in `from_`; invalid after find_aliases() has set `other`
   };
   struct OutputAlias {
     size_t leaf = 0;       // the leaf with the spec
@@ -114,8 +118,9 @@ class Transplant {
   HashMap<StringId, NodeId> read_;                                   // by path: the first node that reads the attribute
 };
 
-// Renames the graph `old` in the records of origins and erased nodes. The new name is the name that
-// `graph_of` returns for the uid in the record: that graph now has the node. O(nodes).
+// Origins of nodes and the ledger of erased nodes refer to a node by graph name and uid. Replaces
+// the graph name `old` in these references by `graph_of(uid)`, the name of the graph that now has
+// the node. O(nodes).
 void rename_in_records(Module& module, StringId old, const std::function<StringId(uint64_t)>& graph_of);
 
 }  // namespace fxopt

@@ -11,14 +11,13 @@ namespace fxopt {
 struct PassContext {
   explicit PassContext(const Module& module) : facts(module) {}
 
-  // Facts about the module's graphs. They stay valid as long as the graphs do not change. A caller
-  // that runs several passes on one context calls forget() after each pass that changed something.
-  // For a pass on the module, forget() drops the facts of all graphs, otherwise only the facts of
-  // the changed graph.
+  // The results of analyses of the module's graphs (ir/step/facts.h). A caller that runs several
+  // passes on one context must drop outdated results after each pass. facts.of(graph).forget()
+  // drops the results for one graph. facts.forget() drops the results for all graphs.
   ModuleFacts facts;
   // How a pass measures memory: device profile, values of symbols, allocator.
   MeasureOptions measure;
-  // The sources for estimating the cost of calls: CostTable(graph, costs).
+  // The data for estimating the cost of calls, as in CostTable(graph, costs).
   CostSources costs;
 };
 

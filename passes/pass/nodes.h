@@ -7,7 +7,7 @@
 
 namespace fxopt {
 
-// Whether `matches(input)` holds for an input of the node. O(arguments).
+// Whether `matches(input)` is true for at least one input of the node. O(arguments).
 template <class Matches>
 bool any_input(const Graph& graph, NodeId node, const Matches& matches) {
   bool found = false;

@@ -8,8 +8,8 @@
 
 // Types for the fields of an options struct. Fields may also have these types: bool, int64_t,
 // double, std::string, std::vector<std::string>, an enumeration with EnumNames, and std::vector of
-// such an enumeration. In a pipeline, a list has commas between its items, and is in double quotes:
-// sac{exclude="lm_head,loss"}.
+// such an enumeration. In the text of a pipeline, a list is in double quotes and has commas between
+// its items: sac{exclude="lm_head,loss"}.
 
 namespace fxopt {
 
@@ -26,15 +26,15 @@ struct Share {
 };
 
 // Selects calls by module and op, for example "layers.*.feed_forward::aten.silu.default". A pattern
-// without "::" is an op in any module. '*' matches any number of characters, including zero.
+// without "::" selects an op in any module. '*' matches any number of characters, including zero.
 struct NodePattern {
   std::string module = "*";
   std::string op;
 
-  bool matches(std::string_view module_path, std::string_view op_name) const;  // O(texts * patterns)
+  bool matches(std::string_view module_path, std::string_view op_name) const;  // O(text length * pattern length)
   // parse() of the returned text returns the same pattern.
   std::string text() const;
-  // Returns nothing if one side of "::" is empty.
+  // Returns nothing if the module or the op is empty.
   static std::optional<NodePattern> parse(std::string_view text);
   bool operator==(const NodePattern&) const = default;
 };

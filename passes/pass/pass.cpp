@@ -8,7 +8,7 @@
 namespace fxopt {
 
 std::string PassResult::near_name(const Graph& graph, const std::string& name) {
-  std::set<std::string_view> names;  // in an order that does not depend on the graph's
+  std::set<std::string_view> names;  // sorted, so the order does not depend on the graph
   for (const NodeId node : graph.nodes()) {
     const std::string_view path = graph.module().text(graph[node].module_path);
     if (!path.empty()) names.insert(path);

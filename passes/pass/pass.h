@@ -16,10 +16,11 @@ namespace fxopt {
 
 // The code of warnings on names in an option that do not match anything in the graph.
 inline constexpr std::string_view kNamesNothing = "no-match";
-// The code of remarks on wrong decisions that a compatibility mode reproduces. The result is not
-// exact for these values.
+// The code of warnings on values that compat=torch recomputes as PyTorch does, although the
+// recomputed value may differ.
 inline constexpr std::string_view kNotExact = "not-exact";
-// The code of warnings on marked values that are missing from a graph.
+// The code of warnings on values with the save mark `ap_must_save` (ir/step/marks.h) that are
+// missing from a graph.
 inline constexpr std::string_view kMarksLost = "marks-lost";
 // The code of remarks on recompute tags in a graph without backward.
 inline constexpr std::string_view kNoBackward = "no-backward";
@@ -35,9 +36,9 @@ struct PassRemark {
   bool is_warning = false;  // reported by default
 };
 
-// The effects of one run of a pass. `changed` is derived from the counters. The pass manager
-// compares `changed` with a structural hash, so a pass cannot misreport whether it changed
-// something.
+// The effects of one run of a pass. changed() is derived from the counters. The pass manager
+// compares changed() with a structural hash of the module, so a pass cannot misreport whether it
+// changed something.
 class PassResult {
  public:
   // Adds to a counter of changes to the graph.
@@ -66,9 +67,9 @@ class PassResult {
     remarks_.back().is_warning = true;
   }
 
-  // Warns (code kNamesNothing) of each name in the value of `option` that matches no node, because
-  // this name is probably a typo. A name matches a node if matches(node, name) is true. O(nodes *
-  // names).
+  // Warns (code kNamesNothing) about each name that matches no node, because the name is probably a
+  // typo. A name matches a node if matches(node, name) is true. `names` is the value of the option
+  // `option`. O(nodes * names).
   template <class Matches>
   void remark_unmatched(const Graph& graph, std::string_view option, const std::vector<std::string>& names,
                         const Matches& matches) {
@@ -77,12 +78,13 @@ class PassResult {
       for (const NodeId node : graph.nodes()) is_met = is_met || matches(node, name);
       if (is_met) continue;
       warn(graph, kNamesNothing,
-           "no node of this graph matches '" + name + "' of " + std::string(option) + near_name(graph, name));
+           "no node of this graph matches '" + name + "' of option " + std::string(option) + near_name(graph, name));
     }
   }
 
-  // Claims that the node's value follows from the rewrite rule. The node may be in the input graph
-  // or in the output graph of the pass. It is found by its uid.
+  // Asks the prover to apply a rewrite rule to the node's value (a claim: see claims.h). The node
+  // may be in the input graph or in the output graph of the pass. The claim records the uid of the
+  // node.
   void claim(const Graph& graph, NodeId node, RewriteRule rule) {
     claims_.push_back({std::string(graph.module().text(graph.name())), graph[node].uid, rule});
   }
@@ -123,9 +125,9 @@ struct EnumNames<Compat> {
 };
 
 // A pass works on one graph (`Graph&`). It works on the module (`Module&`) if it adds, replaces or
-// removes graphs, or reads several graphs. Every pass plans on const data, and then applies a plan
-// that cannot fail. Errors are reserved for input that the pass must refuse, such as a tag that
-// cannot be carried out. If a pass only could not do something, it writes a remark.
+// removes graphs, or reads several graphs. Every pass first makes a plan on const data. Applying
+// the plan cannot fail. Errors are reserved for input that the pass must refuse, such as a tag that
+// cannot be carried out. If a pass merely leaves something unchanged, it writes a remark.
 //
 //   struct FooOptions {
 //     Bytes cap{25 << 20};
@@ -133,7 +135,7 @@ struct EnumNames<Compat> {
 //     static void visit(Self& self, Field&& field) {
 //       field("cap", self.cap, "Largest merged payload.");
 //     }
-//     Status check() const;  // optional: ranges; where.field of the error names the option
+//     Status check() const;  // optional: checks ranges; where.field of the error names the option
 //   };
 //   Result<PassResult> foo(Graph& graph, const FooOptions& options, PassContext& context);
 //

@@ -9,8 +9,8 @@ namespace fxopt {
 // Records on `node` that `pass` made `node` from `old`, or replaced `old` by `node`. O(1).
 void add_origin(Graph& graph, NodeId node, NodeId old, OriginKind kind, StringId pass);
 
-// Inserts a view of the contiguous `source` directly before the node `before`. The view has the
-// sizes `sizes`, and takes its phase, module and region from `like`. O(rank).
+// Inserts a view of the contiguous tensor `source` directly before the node `before`. The view has
+// the sizes `sizes`, and takes its phase, module and region from `like`. O(rank).
 NodeId insert_view(Graph& graph, NodeId source, DimsId sizes, NodeId before, NodeId like);
 
 }  // namespace fxopt

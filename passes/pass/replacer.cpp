@@ -98,8 +98,8 @@ bool Replacer::is_policy_recompute(NodeId node) const {
   return wants_recompute(graph_[node].tag) && is_policy_tag(graph_, node);
 }
 
-// Whether another forward getitem takes the same result. A backward getitem, such as a recomputed
-// copy, is no marked value.
+// Whether another forward getitem reads the same result as `node`. A backward getitem, such as a
+// recomputed copy, is not a marked value.
 bool Replacer::is_taken_twice(NodeId node, NodeId whole) const {
   const Arg* key = graph_.arg(node, 1);
   return std::ranges::any_of(graph_.users(whole), [&](NodeId user) {
@@ -109,8 +109,8 @@ bool Replacer::is_taken_twice(NodeId node, NodeId whole) const {
   });
 }
 
-// The names of the marked value that only this node holds. Empty for a node that merely carries the
-// metadata of another marked value (marks.h).
+// The names of the marked value that would be lost with the node. Empty if the node only has a copy
+// of another marked value's metadata (marks.h).
 std::vector<std::string> Replacer::effective_names(NodeId node) {
   if (!has_marks_ || !graph_[node].is_call() || is_backward(node)) return {};
   std::vector<std::string> names = marked_names(graph_, node);
@@ -140,16 +140,16 @@ const std::vector<NodeId>& Replacer::carriers_of(StringId name) {
   return known;
 }
 
-// A node that merely carries the metadata of a marked value loses it when it becomes another marked
-// value.
+// Drops the mark of `kept` if it is only a copy of another marked value's metadata. Called before
+// `kept` gets another mark.
 void Replacer::drop_shadow(NodeId kept) {
   const bool is_shadow = graph_[kept].is_call() && !is_backward(kept) && !whole_of(graph_, kept).is_valid() &&
                          is_marked_saved(graph_, kept) && effective_names(kept).empty();
   if (is_shadow) drop_mark(graph_, kept);
 }
 
-// Drops the mark of nodes that merely carry the metadata of the removed marked value: no such node
-// replaces it.
+// Drops the copies of the removed value's mark on other nodes, because none of these nodes replaces
+// the value.
 void Replacer::forget_shadows(NodeId node) {
   const StringId name = read_mark(graph_, node).name;
   if (!name.is_valid() || !is_indexed_ || whole_of(graph_, node).is_valid()) return;
@@ -164,7 +164,7 @@ void Replacer::give_mark(NodeId gone, NodeId kept) {
   const bool is_call = graph_[gone].is_call() && !is_backward(gone);
   if (is_call && mark.exists && mark.has_parts && !whole_of(graph_, gone).is_valid()) {
     drop_shadow(kept);
-    merge_marks(graph_, kept, gone);  // moves its results as well
+    merge_marks(graph_, kept, gone);  // also moves the marks of its results
     return;
   }
   const bool are_one_part = whole_of(graph_, gone).is_valid() && whole_of(graph_, gone) == whole_of(graph_, kept);
@@ -185,7 +185,8 @@ void Replacer::give_mark(NodeId gone, NodeId kept) {
   const Mark own = read_mark(graph_, kept);
   const bool is_unnamed = own.exists && !own.has_parts && !own.name.is_valid() && !whole_of(graph_, kept).is_valid();
   if (is_unnamed && !carriers_of(graph_[kept].name).empty()) {
-    // Another value has the node's name: the mark gets its own name.
+    // The mark has no name, and another mark already uses the node's name. Record the name in the
+    // mark.
     names.emplace_back(graph_.name_of(kept));
     strip_mark(graph_, kept);
   }
@@ -209,7 +210,7 @@ void Replacer::merge_tags_of(NodeId gone, NodeId kept) {
   const bool has_mark = read_mark(graph_, kept).exists && !is_backward(kept);
   const bool brings_mark = read_mark(graph_, gone).exists && !is_backward(gone);
   if (graph_[gone].tag == Tag::kNone && !brings_mark) return;
-  if (is_backward(gone) && !is_backward(kept)) return;  // a tag on a backward node decides nothing
+  if (is_backward(gone) && !is_backward(kept)) return;  // a tag on a backward node has no effect
   if (has_mark && !brings_mark && is_policy_recompute(gone)) return;
   if (brings_mark && !has_mark) yield_to_mark(kept);
   if (graph_[gone].tag == Tag::kNone) return;
@@ -309,7 +310,7 @@ void Replacer::erase_unread(NodeId node) {
   graph_.erase(node);
 }
 
-// Marks record the total number of marked values.
+// Each mark records the total number of marked values. Subtracts the removed values.
 void Replacer::lower_totals() {
   for (const NodeId node : graph_.nodes()) {
     if (!graph_[node].is_call()) continue;

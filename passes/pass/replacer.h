@@ -10,15 +10,16 @@
 
 namespace fxopt {
 
-// Erases or replaces nodes, and keeps their tags and marks (ir/step/marks.h). Passes remove nodes
-// only through this class:
+// Erases or replaces nodes, and keeps their tags and their save marks (the key `ap_must_save`,
+// ir/step/marks.h). Passes remove nodes only through this class:
 //
 //   Replacer replacer(graph, facts.phases(), "cse");
 //   for (const Merge& merge : plan) replacer.merge(merge.gone, merge.kept);
 //   replacer.finish();
 //
-// If a removed node has a replacement, its tag and mark move to the replacement. Otherwise they
-// move to the module's ledger of erased nodes, with their verdict. Marks on backward nodes are
+// If a removed node has a replacement, its tag and save mark move to the replacement. Otherwise
+// they move to the module's ledger of erased nodes (Module::erased). The ledger also records a
+// verdict for each: whether the tag or mark was carried out. Save marks on backward nodes are
 // ignored.
 class Replacer {
  public:
@@ -30,39 +31,42 @@ class Replacer {
   // - the uses of `gone`,
   // - an origin that names `gone`,
   // - the origins of `gone`, except those of recomputed copies,
-  // - the mark of `gone`, and
+  // - the save mark of `gone`, and
   // - the tag of `gone`, by merge_tags().
   //
-  // An author's tag wins over a policy's tag. A mark wins over a policy's recompute tag. O(uses of
-  // `gone` + origins).
+  // A tag from the author of the graph wins over a tag from a policy pass such as `sac`. A save
+  // mark wins over the recompute tag of a policy pass. O(uses of `gone` + origins).
   void merge(NodeId gone, NodeId kept);
 
   // Like merge(), but for a `kept` that aliases `gone`, such as the base of an identity view. The
-  // mark and a save tag move to `kept`. A recompute tag does not move, because the tag is meant
-  // only for `gone`.
+  // save mark and a save tag move to `kept`. A recompute tag does not move, because it applies only
+  // to `gone`.
   void replace(NodeId gone, NodeId kept);
 
-  // Like replace(), but the pass has already moved the uses of `gone`. The mark moves to `value`.
-  // Control dependencies move to `by`. The tag moves to the ledger. Amortised O(1).
+  // Like replace(), but the pass has already moved the uses of `gone`. The save mark moves to
+  // `value`. Control dependencies on `gone` move to `by`. The tag moves to the ledger of erased
+  // nodes. Amortised O(1).
   void stand_in(NodeId gone, NodeId value, NodeId by);
 
-  // Moves the mark and the save tag of `gone` to `kept`. Call give() after the consumers of `gone`
-  // have been moved to `kept`. O(size of `custom`).
+  // Moves the save mark and a save tag of `gone` to `kept`. Call give() after the consumers of
+  // `gone` have been moved to `kept`. O(size of the node's meta["custom"]).
   void give(NodeId gone, NodeId kept);
 
-  // Erases a node without users. A tag or mark without a verdict gets the verdict `moot`.
+  // Erases a node without users. Its tag and save mark move to the ledger of erased nodes. If they
+  // have no verdict yet, they get the verdict `moot`: backward does not need the value.
   // O(arguments).
   void erase_unread(NodeId node);
 
-  // Moves control dependencies from the erased `gone` to `kept`.
+  // Makes finish() move control dependencies on the erased `gone` to `kept`.
   void hand_over(NodeId gone, NodeId kept) {
     replaced_[gone] = kept;
     any_ = true;
   }
 
-  // Moves control dependencies to the replacements of their targets, and updates the total numbers
-  // of marks. Call finish() after all other functions, and before the pass reads control
-  // dependencies. Takes O(nodes), or O(1) if nothing changed.
+  // Moves control dependencies to the replacements of their targets. Each save mark records the
+  // total number of marked values in the graph, and finish() updates this total. Call finish()
+  // after all other functions, and before the pass reads control dependencies. Takes O(nodes), or
+  // O(1) if nothing changed.
   void finish();
 
  private:
@@ -74,7 +78,7 @@ class Replacer {
   void give_mark(NodeId gone, NodeId kept);
   bool is_taken_twice(NodeId node, NodeId whole) const;
   std::vector<std::string> effective_names(NodeId node);
-  // A mark that is stored on a getitem.
+  // A save mark that is stored on a getitem.
   struct OwnMark {
     NodeId node;
     std::vector<std::string> names;
@@ -93,21 +97,22 @@ class Replacer {
   std::string_view pass_;
   IdMap<NodeId, NodeId> replaced_{graph_.num_ids()};
   IdMap<NodeId, bool> is_overruled_;
-  bool has_marks_;  // whether any node may carry a mark
+  bool has_marks_;  // whether any node may have a save mark
   bool any_ = false;
-  int64_t num_unmarked_ = 0;  // the marked values that were moved to the ledger
-  // The forward nodes by the name in their mark, in schedule order. The map is filled when the
-  // first marked node is removed.
+  int64_t num_unmarked_ = 0;  // number of save marks moved from nodes to Module::erased
+  // For each name in a save mark, the forward nodes that have a mark of this name, in schedule
+  // order. The map is filled when the first marked node is removed.
   HashMap<StringId, std::vector<NodeId>> named_;
   bool is_indexed_ = false;
 };
 
 // Whether replacing `view` by `base` would lose the decision to save `view`, because the recompute
-// tag of `base` would win. O(size of `custom`).
+// tag of `base` would win. O(size of the node's meta["custom"]).
 bool are_decided_apart(const Graph& graph, const PhaseMap& phases, NodeId view, NodeId base);
 
-// Enters the tag of `node` into the ledger, with its present verdict. Call record_tag() before
-// `pass` erases the node. Does nothing for an untagged node. Amortised O(1).
+// Adds the tag of `node`, and the tag's present verdict, to the ledger of erased nodes
+// (Module::erased). Call record_tag() before `pass` erases the node. Does nothing for an untagged
+// node. Amortised O(1).
 void record_tag(Graph& graph, NodeId node, std::string_view pass);
 
 // Copies the tag and verdict of `from` to `node`, which replaces several nodes. O(1).

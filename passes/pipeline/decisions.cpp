@@ -17,7 +17,7 @@ bool is_taken_over(const std::optional<TagSource>& source) { return source.has_v
 void add_marks(const Graph& graph, std::vector<std::string>& marks) {
   if (!holds_marks(graph)) return;
   const MarkMap found = find_marks(graph, resolve_phases(graph));
-  std::set<std::string> names;  // two getitems of one part are one value
+  std::set<std::string> names;  // two getitems of the same result are one value
   for (const NodeId value : found.values) {
     for (std::string& name : marked_names(graph, value)) names.insert(std::move(name));
   }

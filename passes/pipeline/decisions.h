@@ -8,12 +8,14 @@
 
 namespace fxopt {
 
-// All save and recompute decisions of a module. A decision is a tag or a mark of a first partition
-// (ir/step/marks.h). A decision is stored on a node or in the ledger of erased nodes. A copied tag
-// (TagSource::is_copied) is included only for its original node.
+// All save and recompute decisions of a module. A decision is a tag, or the save mark
+// `ap_must_save` of an earlier compilation (ir/step/marks.h). It is stored on a node or in the
+// ledger of erased nodes (Module::erased). A copied tag (TagSource::is_copied) is included only for
+// its original node.
 struct Decisions {
-  std::vector<uint64_t> tags;      // the uids of the tagged nodes, sorted
-  std::vector<std::string> marks;  // the names of the marked values in the first partition, sorted
+  std::vector<uint64_t> tags;  // the uids of the tagged nodes, sorted
+  // The names that the values with a save mark had in the earlier compilation, sorted.
+  std::vector<std::string> marks;
 };
 // O(nodes + decisions log decisions).
 Decisions find_decisions(const Module& module);

@@ -10,15 +10,16 @@
 #include "passes/pipeline/option_types.h"
 #include "passes/pipeline/registry.h"
 
-// Turns a pass function into a row of the registry. entry<fn>(...) deduces the subject (graph or
-// module) and the options struct from the signature of fn. The signature is `Result<PassResult>
-// fn(Graph&, const Options&, PassContext&)`, or the same with `Module&`. Options::visit gives the
-// names, types, defaults and help texts of the options.
+// Turns a pass function into a PassInfo, its entry in the registry. entry<fn>(...) deduces the
+// subject (graph or module) and the options struct from the signature of fn. The signature is
+// `Result<PassResult> fn(Graph&, const Options&, PassContext&)`. A pass on the module has `Module&`
+// as its first parameter. Options::visit gives the names, types, defaults and help texts of the
+// options.
 
 namespace fxopt {
 
-// These functions return the errors for options that cannot be bound. `names` and `choices` are the
-// candidates for suggestions.
+// The errors for an unknown option and for an invalid value of an option. `names` and `choices` are
+// the candidates for suggestions.
 Error unknown_option_error(std::string_view pass, std::string_view option, const std::vector<std::string_view>& names);
 Error bad_option_error(std::string_view pass, std::string_view option, std::string_view value, std::string_view hint,
                        const std::vector<std::string_view>& choices);
@@ -83,7 +84,6 @@ struct PassSignature<Result<PassResult> (*)(GraphOrModule&, const OptionsType&, 
   using Options = OptionsType;
 };
 
-// Makes a row of the registry. PassInfo describes `rules`.
 template <auto Function>
 PassInfo entry(std::string_view name, Numerics numerics, std::string_view summary, PassRules rules = {}) {
   using Subject = typename PassSignature<decltype(Function)>::Subject;

@@ -14,8 +14,8 @@
 #include "passes/pass/options.h"
 
 // Defines how each option type is parsed and printed. parse() accepts the output of print(). A
-// canonical pipeline contains only the spelling that print() returns. An enumeration, or a list of
-// an enumeration, also has `choices`.
+// canonical pipeline contains only the spelling that print() returns. option_choices() lists the
+// names of an enumeration's values.
 
 namespace fxopt {
 
@@ -128,7 +128,8 @@ struct OptionItems<std::vector<T>> {
   static constexpr bool kIsList = true;
 };
 
-// Returns the choices of an enumeration, or of a list of an enumeration.
+// If T is an enumeration or a vector of enumerators, returns the names of the enumerators. For any
+// other T, the result is empty.
 template <class T>
 std::vector<std::string_view> option_choices() {
   using Item = typename OptionItems<T>::Item;
@@ -155,8 +156,8 @@ std::string print_option(const T& field) {
   }
 }
 
-// If the text is not a valid value, returns nothing and sets `bad` to the invalid part. A list of
-// choices is a set without repeats, in the order of the enumeration.
+// If the text is not a valid value, returns nothing and sets `bad` to the invalid part. The items
+// of a list of enumerators are sorted in the order of the enumeration, without repeats.
 template <class T>
 std::optional<T> parse_option(std::string_view text, std::string_view& bad) {
   if constexpr (OptionItems<T>::kIsList) {

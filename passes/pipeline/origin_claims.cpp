@@ -26,8 +26,9 @@ class Collector {
       known_.clear();
       const Graph* other = same_graph();
       read_origins(graph, other);
-      // A bucket may move every other collective of its kind in the schedule. Copies of its members
-      // that are not bucketed return the same as the bucket's parts.
+      // If a bucket is made, every other collective of its kind may move in the schedule. Also,
+      // recomputed copies of its members may not be bucketed, but return the same values as the
+      // bucket's parts.
       const std::set<RewriteRule> bucketed = rules_of_buckets(graph);
       for (const Graph* each : {other, &graph}) {
         if (each == nullptr) continue;
@@ -69,7 +70,8 @@ class Collector {
           claim(graph[node].uid, RewriteRule::kAddedReductions);
           claim(origin.uid, RewriteRule::kAddedReductions);
         } else if (pass == "bucket") {
-          // BEFORE does not contain nodes made by an earlier pass, such as a recomputed copy.
+          // If another pass made the replaced node, such as a recomputed copy, `before` does not
+          // contain it.
           const std::optional<RewriteRule> rule =
               old != by_uid.end() ? bucket_rule(*other, old->second) : rule_of_slice(graph, node);
           if (!rule.has_value()) continue;
@@ -79,7 +81,6 @@ class Collector {
       }
     }
   }
-  // The rules of all buckets in the graph.
   static std::set<RewriteRule> rules_of_buckets(const Graph& graph) {
     std::set<RewriteRule> rules;
     for (const NodeId node : graph.nodes()) {
@@ -89,8 +90,9 @@ class Collector {
     return rules;
   }
 
-  // Whether the node is the bucket's call or replaces a member's result: the copy of a part, else
-  // the part, or the wait for one of the call's results.
+  // Whether the node is a bucket's call or replaces a member's result. The replacement is the copy
+  // of a part, or the part if it is not copied. For a coalesced call, the replacement is the wait
+  // for one result.
   static bool hands_out(const Graph& graph, NodeId node) {
     if (!graph[node].is_call()) return false;
     if (graph.op(node).has(Effect::kCollective) || is_copy(graph, node)) return true;
@@ -99,7 +101,7 @@ class Collector {
            std::ranges::none_of(graph.users(node),
                                 [&graph](NodeId user) { return is_copy(graph, user) && is_of_bucket(graph, user); });
   }
-  // The rule of the call that a part of a bucket comes from, up through waits, views and copies.
+  // The rule of the collective that the node takes its data from, through waits, views and copies.
   static std::optional<RewriteRule> rule_of_slice(const Graph& graph, NodeId node) {
     constexpr int kMaxSteps = 8;
     for (int step = 0; step < kMaxSteps && node.is_valid() && graph[node].is_call(); ++step) {
@@ -149,7 +151,7 @@ class Collector {
   const Module& after_;
   const std::vector<RewriteRule>& rewrites_;
   std::string name_;
-  std::map<uint64_t, RewriteRule> known_;  // in this graph; a node has one
+  std::map<uint64_t, RewriteRule> known_;  // in this graph; each node has at most one
   std::vector<Claim> claims_;
 };
 

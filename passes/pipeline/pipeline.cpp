@@ -69,7 +69,6 @@ std::optional<Error> check_output(const Module& module, const PipelineStep& step
   return error;
 }
 
-// Proves one step after the other.
 class PipelineProof {
  public:
   PipelineProof(const Module& module, const Pipeline& pipeline, Numerics numerics, const StructuralHash& hash)
@@ -86,7 +85,8 @@ class PipelineProof {
     prover_.emplace(module, options_);
     note_views();
     if (!module.certificate.has_value()) return;
-    // Uses the allowances of the certificate, as the name depends on them.
+    // The certificate records a name for the computation of the module. The name depends on the
+    // allowed changes, so compute it with the changes that the certificate allows.
     ProofOptions then;
     allow(then, module, *module.certificate);
     const bool is_alike = then.allow_dead_draws == options_.allow_dead_draws;
@@ -127,13 +127,13 @@ class PipelineProof {
     return out;
   }
 
-  // Whether the step is proved from the module directly before it, which keep() stores. Then all
-  // earlier steps must be proved already.
+  // Whether the proof of the step needs the module from directly before the step, which keep()
+  // stores. All earlier steps must be proved first.
   static bool needs_module_before(const PipelineStep& step) {
     return step.pass->is_on_module || step.has(ProofTerm::kClaims);
   }
 
-  // Call it before such a step.
+  // Call keep() before a step for which needs_module_before() is true.
   void keep(const Module& module, const PipelineStep& step) {
     if (step.has(ProofTerm::kClaims)) before_ = module.clone();
     if (!step.pass->is_on_module) return;
@@ -143,8 +143,8 @@ class PipelineProof {
     step_prover_.emplace(module, options);
   }
 
-  // Call it after a step that changed the module. `is_last`: no other proof follows. `hash` is the
-  // module's, if requested.
+  // Call check() after a step that changed the module. `is_last` is true if no later step can be
+  // proved together with this step. `hash` is the hash of the module, if hashes are requested.
   std::optional<Error> check(const Module& module, const PipelineStep& step, size_t index, bool is_last,
                              const StructuralHash& hash, StepReport& report) {
     if (step.has(ProofTerm::kMarksOnly) && !is_last) return std::nullopt;  // proved with the next step
@@ -180,7 +180,7 @@ class PipelineProof {
   }
 
  private:
-  // Records the recorded values on which the proofs so far rely.
+  // Counts the recorded views on which the proofs so far rely.
   void note_views() {
     const ModuleName name = prover_->name();
     most_.recorded_views = std::max(most_.recorded_views, name.recorded_views);
@@ -270,7 +270,6 @@ class PipelineRun {
   }
 
  private:
-  // Runs and checks one step.
   std::optional<Error> run(size_t index, StepReport& done) {
     const PipelineStep& step = pipeline_.steps[index];
     done.pass = step.text;
@@ -306,8 +305,8 @@ class PipelineRun {
     return std::nullopt;
   }
 
-  // Compares the counters of a step, and the decisions that it must keep, with the module. True if
-  // the module changed.
+  // Checks that the step reported its changes and kept all tags and marks. Returns true if the
+  // module changed.
   bool check_counts(const PipelineStep& step, const PassResult& result) {
     const StructuralHash before = std::exchange(hash_, structural_hash(module_));
     const bool has_changed = hash_ != before;
@@ -354,7 +353,7 @@ std::optional<Error> numerics_error(const Pipeline& pipeline, Numerics allowed) 
 }
 
 std::string_view default_pipeline_text() {
-  return "infer-phase,"   // first: the others need phases; leaves marked graphs unchanged
+  return "infer-phase,"   // first: the others need phases; keeps existing phase markers
          "canonicalize,"  // before cse and remat, so that neither has to look through aliases
          "cse,"           // fewer nodes to save or recompute
          "remat,"         // carries out the tags

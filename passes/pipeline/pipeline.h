@@ -13,7 +13,7 @@
 
 namespace fxopt {
 
-// One entry of a pipeline.
+// One pass of a pipeline, with its options.
 struct PipelineStep {
   const PassInfo* pass = nullptr;
   std::string text;  // the canonical text: "remat{compat=torch}"
@@ -22,7 +22,8 @@ struct PipelineStep {
   // Whether the pass, with these options, may change the computation in the way that `term`
   // describes.
   bool has(ProofTerm term) const;
-  // The value as given in the pipeline, or the default value.
+  // The value of the option as given in the pipeline. If the pipeline does not give the option, its
+  // default value.
   std::string_view value_of(std::string_view option) const;
 };
 
@@ -36,8 +37,8 @@ struct Pipeline {
 };
 
 // Parses 'cse,sac{policy=per-op,compat=torch},remat,dce'. Values may be in double quotes. Errors:
-// kBadPipeline (syntax), kUnknownPass, kUnknownOption, kBadOptionValue, kPassOrder. The Where of
-// each error has the column, and the text with a caret.
+// kBadPipeline (syntax), kUnknownPass, kUnknownOption, kBadOptionValue, kPassOrder. The field
+// `where` of each error has the column and an excerpt of the text with a caret.
 Result<Pipeline> parse_pipeline(std::string_view text);
 
 // Returns an error for the first pass that may change results more than `allowed` permits. Returns
@@ -47,7 +48,7 @@ std::optional<Error> numerics_error(const Pipeline& pipeline, Numerics allowed);
 // The pipeline that `opt` runs if --passes is not given.
 std::string_view default_pipeline_text();
 
-// The result of one step.
+// The result of one step, which is one run of a pass.
 struct StepReport {
   std::string pass;
   PassResult result;
@@ -56,8 +57,8 @@ struct StepReport {
   size_t nodes_before = 0;
   size_t nodes_after = 0;
   // Whether the module is proved to compute the same results as before the step. kNone if no proof
-  // was requested, or if only marks changed. Changed marks are proved together with the following
-  // step.
+  // was requested, or if the pass changed only phases, tags and other annotations. Changed
+  // annotations are proved together with the following step.
   ProofVerdict proof = ProofVerdict::kNone;
   // The reason if `proof` is kUnproved. Later passes are then proved against the output of this
   // step.
@@ -68,12 +69,13 @@ struct RunOptions {
   // Run the structural verifier after each pass that changed something. Set this to false only to
   // measure run times.
   bool verify = true;
-  // After each pass that changed more than marks, prove that the module computes the same results
-  // as before.
+  // After each pass that changed more than annotations (phases, tags, save marks), prove that the
+  // module computes the same results as before.
   bool prove = true;
-  // How far a claimed rewrite rule may change results.
+  // Passes may claim only rewrite rules (claims.h) that change results by at most this much.
   Numerics numerics = Numerics::kExact;
-  // Check the changes that passes report against a hash, and check that passes keep all decisions.
+  // Check with a structural hash whether each pass reports correctly that it changed the module.
+  // Also check that passes keep all tags and save marks (decisions.h).
   bool check_hash = true;
   size_t stop_after = SIZE_MAX;  // run only this many steps
   // Called after each step, with the step's index.
@@ -82,32 +84,34 @@ struct RunOptions {
 
 struct RunReport {
   std::vector<StepReport> steps;
-  // The certificate of the output module. The certificate contains the proofs of this run and the
-  // proofs of the module's own certificate. Absent if nothing is proved. The caller stores the
-  // certificate in the module.
+  // The certificate of the output module. It contains the steps of the input module's certificate,
+  // unless that certificate is stale, and then the steps that the prover judged in this run. Absent
+  // if there are no steps. The caller stores the certificate in the module.
   std::optional<Certificate> certificate;
-  bool has_stale_certificate = false;  // the module changed after its own certificate was made
+  bool has_stale_certificate = false;  // the input module was changed after its certificate was made
 };
 
 // Runs the pipeline pass by pass. A pass on graphs runs once on every graph that is top-level when
 // the pass begins. A pass on the module runs once. `context` belongs to the module. The run uses
-// the facts that `context` already has, and the facts in `context` are valid after the run.
+// the results of analyses (facts) that `context` already has. After the run, the results in
+// `context` are valid for the output.
 //
 // Errors:
 // - the errors of the passes
 // - kVerify... if the output of a pass breaks an invariant
 // - kNotEquivalent if the output of a pass computes something different from its input
-// - kUsage if a claimed rewrite rule may change results further than `options.numerics`
-// - an InternalError if a pass misreports whether it changed the module, or loses a tag or mark
-//   (decisions.h)
+// - kUsage if a pass claims a rewrite rule that may change results more than `options.numerics`
+//   allows
+// - an InternalError if a pass misreports whether it changed the module, or loses a tag or a save
+//   mark (decisions.h)
 Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const RunOptions& options,
                                PassContext& context);
 Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const RunOptions& options = {});
 
 // A hash of everything that a pass may change: the order of nodes, names, targets, arguments,
-// values, phases, tags, control dependencies, rare fields.
+// values, phases, tags, control dependencies, and the fields of NodeExtra.
 struct StructuralHash {
-  uint64_t records = 0;          // covers the list of graphs, and the module outside of its graphs
+  uint64_t records = 0;          // hash of the list of graphs, and of the module outside of its graphs
   std::vector<uint64_t> graphs;  // by id
 
   friend bool operator==(const StructuralHash&, const StructuralHash&) = default;

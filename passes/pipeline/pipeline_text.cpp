@@ -2,8 +2,8 @@
 // step     = name [ "{" [ option { "," option } ] "}" ] ;
 // option   = name "=" ( word | '"' { character | '\"' | '\\' } '"' ) ;
 //
-// Whitespace between tokens is free. A name consists of letters, digits, '-' and '_'. A word is any
-// run of characters except whitespace, ",{}=" and quotes.
+// Whitespace between tokens is ignored. A name consists of letters, digits, '-' and '_'. A word is
+// any run of characters except whitespace, ",{}=" and quotes.
 
 #include <algorithm>
 #include <optional>
@@ -56,7 +56,7 @@ class Parser {
       if (at_ == text_.size()) break;
       if (text_[at_] != ',')
         return error(ErrorCode::kBadPipeline, at_, "expected ',' between passes",
-                     "options stand in braces, as in 'sac{policy=full},remat'");
+                     "write options in braces, as in 'sac{policy=full},remat'");
       ++at_;
       skip_space();
       if (at_ == text_.size()) return error(ErrorCode::kBadPipeline, at_, "expected a pass after ','", "");

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kMaxClaims = 3;  // refused claims to print
 
-// The node's line without the records after the call.
+// The node's line in the text form, without the annotations after the call.
 std::string call_line(const Graph& graph, NodeId node) {
   std::string line = print_node(graph, node);
   if (const size_t end = line.find(") {"); end != std::string::npos) line.resize(end + 1);
@@ -28,8 +28,8 @@ std::string_view change_text(ModuleProof::Change change) {
   if (change == ModuleProof::Change::kArguments) {
     return "The input graph's node with this uid has other arguments, constants or sizes";
   }
-  return "The input graph's node with this uid is the same call, but reads other data: its operands were computed or "
-         "written differently, or it comes before or after another write, draw or effect";
+  return "The input graph's node with this uid is the same call, but reads other data. Its operands were computed or "
+         "written differently, or its order with another write, draw or effect changed";
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ Error proof_error(const Module& judged, const ModuleProof& proof) {
     if (more > 0) error.message += " and " + std::to_string(more) + " more";
   }
   for (size_t i = 0; i < proof.refused_claims.size() && i < kMaxClaims; ++i) {
-    error.message += (i == 0 ? "; claims refused: " : "; ") + proof.refused_claims[i];
+    error.message += (i == 0 ? "; rewrite rules that could not be confirmed: " : "; ") + proof.refused_claims[i];
   }
   if (proof.refused_claims.size() > kMaxClaims) {
     error.message += "; and " + std::to_string(proof.refused_claims.size() - kMaxClaims) + " more";

@@ -7,8 +7,8 @@
 namespace fxopt {
 
 // Returns the error for a failed proof: kNotEquivalent or kNotProved. The error names the first
-// difference, the number of other differences, and the first new call. `judged` is the output
-// module.
+// difference, the number of other differences, and the first call of the output graph that has no
+// counterpart in the input graph. `judged` is the output module.
 Error proof_error(const Module& judged, const ModuleProof& proof);
 
 }  // namespace fxopt

@@ -26,7 +26,6 @@ constexpr ProofRule kMarks = {ProofTerm::kMarksOnly, "", ""};
 constexpr ProofRule kClaims = {ProofTerm::kClaims, "", ""};
 constexpr ProofRule kAsTorch = {ProofTerm::kImitates, "compat", "torch"};
 
-// The only list of passes.
 std::vector<PassInfo> make_registry() {
   std::vector<PassInfo> passes = {
       entry<alias_round_trips>("alias-round-trips", Numerics::kExact,
@@ -54,7 +53,8 @@ std::vector<PassInfo> make_registry() {
       entry<fuse_gathers>("fuse-gathers", Numerics::kExact,
                           "Fuse nested all-gathers over several mesh dimensions into one.",
                           {.proof = {kClaims, {ProofTerm::kDropsCollectives, "", ""}}}),
-      entry<infer_phase>("infer-phase", Numerics::kExact, "Mark forward and backward in a graph without phase markers.",
+      entry<infer_phase>("infer-phase", Numerics::kExact,
+                         "Mark each node as forward or backward, in a graph without phase markers.",
                          {.needs = {OpenQuestion::kPhases}, .proof = {kMarks}}),
       entry<join_pair>("join", Numerics::kExact, "Join a forward and a backward graph into a joint graph."),
       entry<partition>("partition", Numerics::kExact, "Split a joint graph into a forward and a backward graph.",
@@ -64,11 +64,11 @@ std::vector<PassInfo> make_registry() {
                                   {ProofTerm::kDropsCollectives, "mode", "inference"},
                                   kAsTorch}}),
       entry<raise_getitems>("raise-getitems", Numerics::kExact, "Move getitems right after the node that they index."),
-      entry<remat>("remat", Numerics::kExact, "Recompute in backward the values that tags do not save.",
+      entry<remat>("remat", Numerics::kExact, "Recompute in backward the values that are tagged for recompute.",
                    {.ends = {{OpenQuestion::kPhases, "remat relies on phases and writes some"},
                              {OpenQuestion::kTags, "remat carries out the tags"}},
                     .proof = {kAsTorch}}),
-      entry<sac>("sac", Numerics::kExact, "Tag forward values to save or recompute, by a policy.",
+      entry<sac>("sac", Numerics::kExact, "Tag forward values to be saved or recomputed, by a policy.",
                  {.needs = {OpenQuestion::kTags},
                   .ends = {{OpenQuestion::kPhases, "sac relies on phases"}},
                   .proof = {kMarks}}),
@@ -122,7 +122,8 @@ std::vector<std::string_view> option_parts(std::string_view text) {
 std::string order_conflict(const PassInfo& earlier, const PassInfo& later) {
   for (const PassRules::End& end : earlier.rules.ends) {
     if (std::ranges::count(later.rules.needs, end.question) == 0) continue;
-    return "it needs " + std::string(name_of(end.question)) + ", but " + std::string(end.why);
+    return std::string("the later pass writes ") + (end.question == OpenQuestion::kTags ? "tags" : "phases") +
+           ", but " + std::string(end.why);
   }
   return std::string();
 }

@@ -15,11 +15,13 @@
 
 namespace fxopt {
 
-// A question that is open at the beginning of a pipeline, until some pass settles it. A pass that
-// needs the open question must come before the passes that settle the question.
+// Data that some passes of a pipeline write, and that later passes rely on. If a pass must write
+// the data before other passes rely on it, PassRules::needs of that pass lists the data: the pass
+// needs the data to be still open to changes. If a pass relies on the data, PassRules::ends of that
+// pass lists the data. No later pass of the pipeline may then have the data in `needs`.
 enum class OpenQuestion : uint8_t {
-  kPhases,  // which nodes are forward or backward, in a graph without phase markers
-  kTags,    // which tags the nodes carry
+  kPhases,  // the phases of nodes, in a graph without phase markers
+  kTags,    // the tags of nodes
 };
 template <>
 struct EnumNames<OpenQuestion> {
@@ -30,22 +32,24 @@ struct EnumNames<OpenQuestion> {
 // How a pass may change the computation. A term applies always, or only if an option has a certain
 // value.
 enum class ProofTerm : uint8_t {
-  // The pass changes only phases, tags and other marks. These changes are proved together with
-  // those of the next pass.
+  // The pass changes only phases, tags and other annotations. The changes are proved together with
+  // the changes of the next pass.
   kMarksOnly,
   // The pass leaves out random draws, so later draws return other numbers.
   kDropsDraws,
-  // The pass leaves out unused collectives and waits.
+  // The pass removes collectives whose results are unused, and the calls that wait for them.
   kDropsCollectives,
   kDropsAssertions,
   // The pass drops backward of a joint graph, with all outputs and effects of backward.
   kDropsBackward,
-  // The pass replaces expressions by other expressions, and claims rewrite rules as the reason.
+  // The pass replaces expressions by other expressions, and names the rewrite rules that make them
+  // equal (claims.h).
   kClaims,
-  // The pass reproduces the decisions of another program, even wrong decisions. A difference is
-  // therefore only a warning.
+  // The pass reproduces the decisions of another program, even wrong decisions. If the output of
+  // the pass computes something different from its input, the runner therefore only warns.
   kImitates,
 };
+// `term` applies to a pass if `option` has the value `value`.
 struct ProofRule {
   ProofTerm term;
   std::string_view option;  // empty if the term always applies
@@ -55,7 +59,7 @@ struct ProofRule {
 struct PassRules {
   struct End {
     OpenQuestion question;
-    std::string_view why;  // how the pass settles the question: "remat carries out the tags"
+    std::string_view why;  // how the pass relies on the data: "remat carries out the tags"
   };
   std::vector<OpenQuestion> needs = {};
   std::vector<End> ends = {};
@@ -84,22 +88,22 @@ struct BoundPass {
   OptionTexts options;  // the options that differ from their defaults, in canonical spelling
 };
 
-// One row per pass. The rows are the source for --help, `fxopt passes`, the README table and the
-// tests.
+// The description of one pass. --help, `fxopt passes`, the table of passes in the README and the
+// tests are made from these descriptions.
 struct PassInfo {
   std::string_view name;
   std::string_view summary;
-  Numerics numerics = Numerics::kExact;  // how far the pass may change results
+  Numerics numerics = Numerics::kExact;  // how much the pass may change results
   PassRules rules;
   bool is_on_module = false;  // the pass may add, replace and remove graphs
   std::vector<PassOptionInfo> options;
-  // Binds options that are given as texts: pairs of name and value. Errors: kUnknownOption and
+  // Parses the options, and returns the pass with these options set. Errors: kUnknownOption and
   // kBadOptionValue, with the option's name in Where.field.
   std::function<Result<BoundPass>(const OptionTexts&)> bind;
 };
 
-// Returns the reason why `later` must not come after `earlier` in a pipeline, such as "it needs
-// open-tags, but remat carries out the tags". Returns "" if this order is allowed.
+// Returns the reason why `later` must not come after `earlier` in a pipeline, such as "the later
+// pass writes tags, but remat carries out the tags". Returns "" if this order is allowed.
 std::string order_conflict(const PassInfo& earlier, const PassInfo& later);
 
 // All passes, sorted by name.

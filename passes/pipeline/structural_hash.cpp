@@ -1,5 +1,5 @@
-// Hashes ids of the module's tables if equal content has equal ids (strings, sizes, expressions,
-// targets), and otherwise the content (arguments, values, records). Comparable only within one
+// Strings, sizes, expressions and targets are hashed by id, because equal items have equal ids.
+// Arguments, values and records are hashed by content. Hashes are comparable only within one
 // process and module.
 
 #include <algorithm>
@@ -64,7 +64,7 @@ class Hasher {
     }
   }
 
-  // Any member of a record, as passed by its visit().
+  // Adds any member of a record that Record::visit() passes.
   template <class T>
   void add_field(const T& field) {
     if constexpr (std::is_same_v<T, std::string>) {
@@ -177,7 +177,7 @@ void add_node(Hasher& hasher, const Graph& graph, NodeId id) {
   hasher.add_args(node.kwargs);
   hasher.add_args(node.meta);
   hasher.add_value(node.value);
-  // Rare fields that were created on demand and left empty are no change.
+  // Creating the rare fields without setting one is no change.
   const NodeExtra* extra = graph.extra(id);
   const bool has_extra = extra != nullptr && !is_empty(*extra);
   hasher.add(has_extra ? 1 : 0);

@@ -16,8 +16,7 @@ bool calls(const Graph& graph, NodeId node, std::string_view name) {
   return graph[node].is_call() && graph.op(node).name == name;
 }
 
-// The value that the chain of reload and waits ending in `wait` moved off the device; invalid for
-// any other wait.
+// If `wait` waits for a reload, returns the value that was offloaded. Invalid for any other wait.
 NodeId reloaded_by(const Graph& graph, NodeId wait) {
   const NodeId reload = first_argument(graph, wait);
   if (!reload.is_valid() || !calls(graph, reload, kReload)) return NodeId();

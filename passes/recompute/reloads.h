@@ -12,7 +12,7 @@
 //   %c = ao.offload(%f)     %h = ao.wait_tensor(%c, ...)     forward; frees %f after the wait
 //   %r = ao.reload(%h)      %b = ao.wait_tensor(%r)          backward
 //
-// When remat copies a consumer of %f, the copy must read %b.
+// When `remat` copies a consumer of %f, the copy must read %b.
 
 namespace fxopt {
 
@@ -20,14 +20,13 @@ class Reloads {
  public:
   Reloads(const Graph& graph, const PhaseMap& phases, const StorageMap& storages);
 
-  // Returns the backward wait that replaces the offloaded `node`. Returns an invalid node if `node`
-  // is not offloaded. O(1).
+  // Returns the backward wait that replaces the offloaded `node`. Invalid if `node` is not
+  // offloaded. O(1).
   NodeId of(NodeId node) const { return waits_.get(node); }
-  // Returns the offloaded value whose memory `node` shares or may share. `node` itself must not be
-  // the offloaded value. Returns an invalid node if no such value exists.
+  // Returns the offloaded value whose memory `node` shares or may share. Invalid if no such value
+  // exists, or if `node` itself is an offloaded value.
   NodeId offloaded_under(NodeId node) const;
-  // Returns the offloaded value that owns `buffer`. Returns an invalid node if no such value
-  // exists.
+  // Returns the offloaded value that owns `buffer`. Invalid if no such value exists.
   NodeId offloaded_on(BufferId buffer) const { return owners_.get(buffer); }
   // Whether `node` is an offload that leads to a reload, or the wait for that offload. These nodes
   // must not be repeated.

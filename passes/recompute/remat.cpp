@@ -7,27 +7,26 @@
 //                                                %b = gelu_backward(%d, %m_recomputed)
 //
 // Region  A maximal run of backward nodes. A node without a backward mark that depends on backward
-//         values (a gradient sum, an accumulation) does not end a run. An independent forward node,
-//         such as the next chunk of a chunked loss, does. Each region gets its own copies: a copy
-//         shared across regions would stay alive between them, which amounts to saving it.
-// Place   Directly before the first node of the region that needs it, in forward order. Only edges
-//         of later nodes in the same region are redirected.
-// Legal   The op can be repeated, and RepeatRules (ir/step/repeat.h) hold. Its operands are not
-//         written between the original and the copy; in a joint graph, forward does not write them
-//         after the original. The original's result is not written, since the write would reach
-//         only one of two tensors. If the caller gets several tensors on its memory, backward made
-//         none. A PREFER_RECOMPUTE value that cannot be repeated is saved.
+//         values (a gradient sum, an accumulation) does not end a run. An independent forward node
+//         ends the run, such as the next chunk of a chunked loss. Each region gets its own copies,
+//         because a copy that several regions share would stay alive between the regions, like a
+//         saved value.
+// Place   A copy is placed directly before the first node of the region that needs it. Several
+//         copies at one place are in forward order. Only nodes of the same region read the copy.
+// Legal   The op must be repeatable, and RepeatRules (ir/step/repeat.h) must allow the copy. A
+//         PREFER_RECOMPUTE value that cannot be repeated is saved.
 // Offload A copy reads an offloaded value from its reload, which moves before the copy if needed.
-//         Views of the value between the two are copied too. If that is impossible, the consumer is
-//         saved.
-// Copies  get their own metadata and storages, an origin and phase backward, but no tag: a second
-//         run of remat makes no more copies.
+//         If the copy reads a view of the offloaded value, the view is copied as well. If the
+//         reload cannot move, the consumer of the offloaded value is saved.
+// Copies  A copy gets its own metadata and storages, an origin and the phase backward. It gets no
+//         tag, so a second run of remat makes no more copies.
 //
-// Phases  Inferred if the graph marks none. A graph that gets copies also gets the inferred marks,
-//         so later passes see the same phases as remat.
+// Phases  Phases are inferred if the graph has no phase markers. They are written if copies are
+//         made, so that later passes use the same phases.
 //
-// compat=torch takes PyTorch's regions (only the marks if any exist, one region) and tags (views
-// and waits inherit none), and ignores mutation.
+// compat=torch follows PyTorch. If the graph has phase markers, only nodes with a marker for
+// backward are backward. Only one region may need copies. Views and waits inherit no tags. Mutation
+// is ignored.
 
 #include "passes/recompute/remat.h"
 
@@ -88,8 +87,8 @@ class Writer {
   const IdMap<NodeId, NodeId>& originals() const { return originals_; }
 
  private:
-  // Regions share no copies. Takes time proportional to the copies, as a graph may have as many
-  // regions as nodes.
+  // Forgets the copies of a region. Takes time proportional to the copies, because a graph may have
+  // as many regions as nodes.
   void forget() {
     for (const NodeId original : copied_) mapped_[original] = NodeId();
     for (const BufferId buffer : owned_) buffers_[buffer] = StorageId();
@@ -114,8 +113,8 @@ class Writer {
     if (own_subgraphs_) own_subgraphs(id);
   }
 
-  // Moves each call directly after its last input. If that input changes its sizes in place by
-  // then, the call stays, and its input stays alive until it.
+  // Moves each call directly after its last input. If an op in between changes the sizes of that
+  // input in place, the call stays, and keeps the input alive.
   void move_to_forward(const std::vector<NodeId>& sizes) {
     if (sizes.empty()) return;
     IdMap<NodeId, uint32_t> places(graph_.num_ids(), 0);
@@ -173,14 +172,14 @@ class Writer {
     }
   }
 
-  // Records a backward view of a copy on the copy's storage.
+  // If the backward node is a view of a copy, records the storage of the copy in its value.
   void follow_copies(NodeId node) {
     const bool moved = std::ranges::any_of(storages_.buffers(node),
                                            [this](BufferId buffer) { return buffers_.get(buffer).is_valid(); });
     if (moved) graph_[node].value = own_value(node);
   }
 
-  // The original's value on the copy's own storages.
+  // The recorded value of the original, with the storages of the copy.
   ValueId own_value(NodeId original) {
     const ValueId value = graph_[original].value;
     if (!value.is_valid()) return value;
@@ -194,7 +193,9 @@ class Writer {
     });
   }
 
-  // A new storage if a copied node made the original's; otherwise the storage of the original.
+  // The storage for a copy. If the node that made the original's storage is copied, this is a new
+  // storage. If the storage was offloaded, this is the storage of the reload. Otherwise it is the
+  // original's storage.
   StorageId own_storage(BufferId buffer, StorageId carried) {
     if (const NodeId offloaded = reloads_.offloaded_on(buffer); offloaded.is_valid()) {
       const Tensor* reloaded = single_tensor(graph_, reloads_.of(offloaded));
@@ -222,13 +223,13 @@ class Writer {
   const StorageMap& storages_ = facts_.storages;
   const Reloads& reloads_ = facts_.reloads;
   IdMap<NodeId, NodeId> mapped_{graph_.num_ids()};               // original to its copy in the current region
-  IdMap<BufferId, StorageId> buffers_{storages_.num_buffers()};  // to the storage of the copy, likewise
+  IdMap<BufferId, StorageId> buffers_{storages_.num_buffers()};  // buffer of an original to the storage of its copy
   IdMap<NodeId, NodeId> originals_;                              // copy to its original
   std::vector<NodeId> copied_;                                   // the keys set in mapped_
   std::vector<BufferId> owned_;                                  // the keys set in buffers_
 };
 
-// A tag keeps its first verdict: a later run adds nothing to a tag that was carried out. A mark has
+// A tag keeps its first verdict, because a later run does not carry out the tag again. A mark has
 // the verdict of the last run in which backward still read the saved value.
 void write_verdicts(Graph& graph, const RematPlan& plan, const RematFacts& facts, StringId pass, PassResult& result) {
   const IdMap<NodeId, TagVerdict> verdicts = judge_tags(graph, plan, facts);
@@ -244,7 +245,7 @@ void write_verdicts(Graph& graph, const RematPlan& plan, const RematFacts& facts
   for (auto& [node, verdict] : judge_marks(graph, plan, facts)) {
     verdict.pass = pass;
     std::optional<TagVerdict>& known = graph.mutable_extra(node).mark_verdict;
-    // Backward reads copies once a mark is overridden.
+    // After a mark is overridden, backward reads copies, so the verdict must not change.
     const bool is_final = known.has_value() && known->verdict == Verdict::kOverridden;
     if (is_final || (known.has_value() && known->verdict == verdict.verdict && known->rule == verdict.rule)) continue;
     known = verdict;
@@ -252,8 +253,8 @@ void write_verdicts(Graph& graph, const RematPlan& plan, const RematFacts& facts
   }
 }
 
-// Remarks recompute tags in a graph without backward nodes, unless an earlier pass carried them out
-// in the joint graph.
+// Writes a remark on recompute tags in a graph without backward nodes. Tags that an earlier pass
+// carried out in the joint graph are ignored.
 void remark_without_backward(const Graph& graph, PassResult& result) {
   int64_t tagged = 0;
   NodeId first;
@@ -334,7 +335,7 @@ void erase_originals(Graph& graph, const RematPlan& plan, const RematFacts& fact
   replacer.finish();
 }
 
-// PyTorch refuses any recompute tag on a random op, needed or not.
+// PyTorch refuses every recompute tag on a random op, even if backward does not need the value.
 std::optional<Error> refused_by_torch(const Graph& graph, const TagDecisions& decisions) {
   for (const NodeId node : graph.nodes()) {
     if (!decisions.of[node].recompute || !is_random_call(graph, node)) continue;

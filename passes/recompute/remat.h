@@ -22,29 +22,32 @@ struct RematOptions {
         "exclude", self.exclude,
         "Top-level modules, comma-separated, whose backward reads saved forward values instead of recomputed copies.");
     field("own-subgraphs", self.own_subgraphs,
-          "Give each copy of a higher-order call its own get_attr nodes, as compilers of single regions need.");
+          "For each recomputed copy of a higher-order call, also copy the get_attr nodes of its subgraphs. Compilers "
+          "that compile parts of the graph separately may need this.");
     field("compat", self.compat,
-          "Whose decisions to use. fxopt: the decisions of fxopt; torch: the decisions of PyTorch 2.15 "
-          "(remat_using_tags_for_fwd_loss_bwd_graph). The warning `not-exact` marks each value for which the decision "
-          "of PyTorch is not exact.");
+          "Rules that decide which values are recomputed. fxopt: the rules of fxopt; torch: the rules of PyTorch 2.15 "
+          "(remat_using_tags_for_fwd_loss_bwd_graph). The warning `not-exact` names each value that PyTorch recomputes "
+          "although the result may differ.");
   }
 };
 
-// Carries out recompute tags in a graph of forward, loss and backward. A value that backward needs
-// and that is tagged for recompute is recomputed. The copy is placed directly before the first
-// consumer of the copy in backward. The original in forward is erased if no node uses the original.
+// Carries out recompute tags in a graph of forward, loss and backward. If backward needs a value
+// that is tagged for recompute, backward recomputes the value. The copy of the node is placed
+// directly before the first consumer of the copy. Copies do not get the save mark (`ap_must_save`)
+// of the original. The original in forward is erased if it loses its last user.
 //
 // Counters:
 // - recomputed: copies that were made
 // - redirected: edges that now read a copy
 // - erased: forward nodes that lost their last user
-// - hoisted: moved size queries, and reloads and waits of offloaded values that moved before a copy
-//   that reads them
+// - hoisted: nodes that moved to an earlier place: size queries, and reloads of offloaded values
+//   with their waits
 // - into-forward: backward calls that moved to forward, because they read only the size of a value
 //   to be recomputed
-// - own-subgraphs
-// - phase-marks: inferred phases that were written, if the graph marks none and copies are made
-// - verdicts: every tagged node gets a verdict (verdicts.h)
+// - own-subgraphs: get_attr nodes that were added by the option `own-subgraphs`
+// - phase-marks: inferred phases that were written. They are written only if the graph has no phase
+//   markers and copies are made.
+// - verdicts: new verdicts on tags, and new or changed verdicts on save marks (verdicts.h)
 //
 // Notes: regions (backward regions that needed copies). Remarks: kNoBackward (recompute tags in a
 // graph without any backward node).
@@ -55,8 +58,8 @@ struct RematOptions {
 // log copies).
 Result<PassResult> remat(Graph& graph, const RematOptions& options, PassContext& context);
 
-// Like remat(), but for the pass `pass`. This pass chose the forward values without tags, for
-// example by a minimal cut. Copies carry no mark.
+// Like remat(), but carries out `decisions`. The pass named `pass` made these decisions without
+// tags, for example by a minimal cut.
 Result<PassResult> remat_as_decided(Graph& graph, TagDecisions decisions, PassContext& context, std::string_view pass);
 
 }  // namespace fxopt

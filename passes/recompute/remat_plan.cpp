@@ -119,14 +119,14 @@ class Planner {
 
   bool is_copied(NodeId node) const { return copied_in_[node] == region_number_; }
 
-  // A node to visit while planning a step, and whether a copy reads it or only the consumer.
+  // A node to visit while planning a step. `by_copy` is false if only the consumer reads the node.
   struct Wanted {
     NodeId node;
     bool by_copy = false;
   };
 
-  // The copies that `consumer` is the first node of its region to need. Uses an explicit stack, as
-  // chains may be long.
+  // Plans the copies that `consumer` needs and that no earlier node of the region needs. Uses an
+  // explicit stack, because chains may be long.
   Result<RematStep> plan_step(NodeId consumer) {
     RematStep step;
     step.consumer = consumer;
@@ -167,8 +167,8 @@ class Planner {
     return !reads_shape_alone(graph_, reader) || decision.rule == TagRule::kCut;
   }
 
-  // Finds the values that consumers in the region, or copies made for them, read for more than the
-  // shape.
+  // Finds the values to be recomputed whose data, not only shapes, are read by the region and its
+  // copies.
   void find_read_for_values(const std::vector<NodeId>& region) {
     std::vector<NodeId> readers;
     for (const NodeId consumer : region) {
@@ -185,7 +185,8 @@ class Planner {
     }
   }
 
-  // No value is recomputed for its shape alone: the consumer then reads the forward value.
+  // If only the shape of a value is read, the value is not recomputed, and the consumer reads the
+  // forward value.
   void want_inputs(NodeId reader, bool by_copy) {
     graph_.for_each_input(reader, [&](NodeId input) {
       const bool is_for_shape = compat_ == Compat::kFxopt && decisions_.of[input].recompute &&
@@ -214,7 +215,8 @@ class Planner {
     return true;
   }
 
-  // A view of an offloaded value is copied with its copied consumer, onto the reload.
+  // Whether the node is a view of an offloaded value that a copy reads. The copy then needs the
+  // same view of the reload.
   bool is_on_reload(NodeId node, bool by_copy) const {
     return by_copy && reloads_.offloaded_under(node).is_valid() && is_pure_view(node);
   }
@@ -225,7 +227,7 @@ class Planner {
     return view != ViewKind::kNone && view != ViewKind::kIdentity && graph_.op(node).is_pure();
   }
 
-  // Whether a copy of `node` can read the offloaded memory that `node` reads.
+  // Whether a copy of `node` can read the reloads of the offloaded values that `node` reads.
   bool can_read_reloads(NodeId node, NodeId consumer) {
     if (reloads_.empty()) return true;
     bool can = true;
@@ -253,8 +255,8 @@ class Planner {
     });
   }
 
-  // True if a copy of the view would free nothing: its storage belongs to a value that is not
-  // recomputed, or cannot be.
+  // True if recomputing the view would free no memory, because its storage belongs to a value that
+  // is not recomputed.
   bool is_view_of_saved(NodeId node, NodeId consumer) {
     if (compat_ != Compat::kFxopt) return false;
     if (decisions_.copies_views) return is_part_of_saved(node, consumer);
@@ -275,7 +277,6 @@ class Planner {
            (!decisions_.of[whole].recompute || !is_legal(whole, consumer));
   }
 
-  // Why a copy of a value must not be made.
   struct Obstacle {
     TagRule rule = TagRule::kNone;
     std::string_view code, text;
@@ -297,14 +298,15 @@ class Planner {
     const TagRule rule = facts_.repeats.obstacle(node, consumer);
     if (rule == TagRule::kNone) return {};
     if (rule == TagRule::kReturned) {
-      return {rule, "returned-alias", "the caller gets its memory, and a view of this memory that backward computes"};
+      return {rule, "returned-alias",
+              "the caller gets the value's memory, and a view of this memory that backward computes"};
     }
     return {rule, "mutated",
             facts_.repeats.is_written_later(node) ? "its result is written in place, and a copy would miss the write"
                                                   : "its operands are written before backward would recompute it"};
   }
 
-  // PyTorch makes the copy nevertheless, and computes with other values.
+  // Warns that PyTorch makes the copy although it may have other values.
   void say_wrong_once(NodeId node, const Obstacle& obstacle) {
     if (is_said_wrong_[node]) return;
     is_said_wrong_[node] = true;
@@ -334,8 +336,8 @@ class Planner {
   const Reloads& reloads_ = facts_.reloads;
   RematPlan plan_;
   uint32_t region_number_ = 0;
-  IdMap<NodeId, uint32_t> copied_in_, read_in_;   // last region that copies it; reads its values
-  IdMap<NodeId, std::string_view> unrepeatable_;  // why
+  IdMap<NodeId, uint32_t> copied_in_, read_in_;   // last region that copies the node; that reads its data
+  IdMap<NodeId, std::string_view> unrepeatable_;  // the reason
   IdMap<NodeId, bool> hoisted_;
   IdMap<NodeId, bool> is_said_wrong_;
   std::vector<Wanted> pending_;

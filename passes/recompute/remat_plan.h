@@ -6,7 +6,7 @@
 #include "ir/step/tag_rules.h"
 #include "passes/recompute/remat.h"
 
-// The plan of remat. The plan is made on the unchanged graph.
+// The plan of the pass `remat`, made on the unchanged graph.
 
 namespace fxopt {
 
@@ -19,13 +19,13 @@ struct RematStep {
 };
 
 struct RematRegion {
-  std::vector<NodeId> nodes;     // in schedule order, without RematPlan::sizes
+  std::vector<NodeId> nodes;     // in schedule order; excludes the nodes in RematPlan::sizes
   std::vector<RematStep> steps;  // one step for each node of the region that reads a copy
 };
 
 struct RematPlan {
   std::vector<RematRegion> regions;
-  IdMap<NodeId, bool> recomputed;  // by original: whether some region copies it
+  IdMap<NodeId, bool> recomputed;  // whether some region has a copy of the node
   IdMap<NodeId, TagRule> blocked;  // the rule that prevents a requested recompute
   IdMap<NodeId, bool> excluded;    // whether the node is backward and in an excluded module
   // Backward calls that read only the size of a value to be recomputed. They run in forward

@@ -11,8 +11,8 @@
 namespace fxopt {
 namespace {
 
-// The input whose tensor or element `node` passes on, as a view, a getitem or an in-place op does.
-// Invalid for a node that makes its own.
+// If `node` is a view, a getitem or an in-place op, returns the input whose memory or element it
+// returns. Invalid for a node that makes its own value.
 NodeId handed_on(const Graph& graph, const StorageMap& storages, NodeId node) {
   const NodeId input = graph[node].is_call() ? first_argument(graph, node) : NodeId();
   if (!input.is_valid()) return NodeId();
@@ -22,7 +22,8 @@ NodeId handed_on(const Graph& graph, const StorageMap& storages, NodeId node) {
   return shares || whole_of(graph, node).is_valid() ? input : NodeId();
 }
 
-// The values that readers (`is_reader`) read, directly or through nodes that pass them on.
+// The values that nodes with is_reader(node) read, directly or through views, getitems and in-place
+// ops.
 template <class IsReader>
 IdMap<NodeId, bool> find_read(const Graph& graph, const RematFacts& facts, const IsReader& is_reader) {
   IdMap<NodeId, bool> read(graph.num_ids(), false);
@@ -47,7 +48,6 @@ class Judge {
                  (facts.phases.is_backward(node) && !plan.excluded[node] && !plan.is_size[node]);
         })) {}
 
-  // The rule that decides about the node, tagged or not.
   TagRule rule(NodeId node) const {
     const TagRule held_back = plan_.blocked[node];
     return held_back == TagRule::kNone ? facts_.decisions.of[node].rule : held_back;
@@ -83,22 +83,23 @@ class Judge {
   const IdMap<NodeId, bool>& read() const { return read_; }
 
  private:
-  // True for a result of an untagged call: it has its own memory, and is recomputed with the call.
+  // True for a result tagged MUST_RECOMPUTE whose call is untagged. The result has its own memory,
+  // and is recomputed only with the call.
   bool is_part_to_recompute(NodeId node) const {
     const NodeId whole = whole_of(graph_, node);
     return graph_[node].tag == Tag::kMustRecompute && whole.is_valid() && graph_[whole].is_call() &&
            graph_[whole].tag == Tag::kNone;
   }
 
-  // A rule for saving never explains a recompute: a partitioner decided that, or the value follows
-  // its base.
+  // A rule for saving cannot be the reason for a recompute. The reason is then the cut of a
+  // partitioner, or the decision on the value's base.
   static TagRule why_recomputed(TagRule decided) {
     if (decided == TagRule::kMustSave) return TagRule::kCut;
     return decided == TagRule::kNone ? TagRule::kInherited : decided;
   }
 
-  // A rule for recompute does not explain a saved value. Then only a view of the value, or its
-  // state after an in-place write, is read, and that is saved.
+  // A rule for recompute cannot be the reason for saving. The reason is then that backward reads
+  // only a saved view of the value, or its saved contents after an in-place write.
   TagRule why_kept(NodeId node, TagRule decided) const {
     if (plan_.blocked[node] != TagRule::kNone || !facts_.decisions.of[node].recompute) return decided;
     return facts_.repeats.is_written_later(node) ? TagRule::kWritten : TagRule::kInherited;

@@ -11,19 +11,19 @@
 #include "passes/recompute/remat.h"
 #include "passes/recompute/remat_plan.h"
 
-// Verdicts on tags: the verdicts that remat writes, and a forecast for a graph on which remat has
-// not run.
+// Verdicts on tags: whether a tag was carried out. `remat` writes the verdicts. forecast_tags()
+// predicts the verdicts for a graph on which `remat` has not run.
 
 namespace fxopt {
 
-// All data that remat reads before it makes a plan. The object refers to the graph and its facts,
+// All data that `remat` reads before it makes a plan. The object refers to the graph and its facts,
 // and is valid until they change.
 struct RematFacts {
   RematFacts(Facts& facts, Compat compat);
   RematFacts(Facts& facts, TagDecisions decided);  // for decisions that were not made by tags
 
   const PhaseMap& phases;
-  bool holds_backward = false;  // whether some node is backward, marked or inferred
+  bool holds_backward = false;  // whether some node has the phase backward, recorded or inferred
   EffectMap& effects;
   const StorageMap& storages;
   RepeatRules repeats;
@@ -37,9 +37,10 @@ bool is_view_of_kept(const RematFacts& facts, const RematPlan& plan, NodeId node
 
 // Returns the verdict on each tagged node:
 //   honoured     the value is recomputed or saved, as tagged
-//   moot         backward does not read the value, directly or through a view. No copy reads the
-//                value, except as a view of memory that is kept anyway.
-//   overridden   backward reads the value, but the named rule decided against the tag
+//   moot         backward does not read the value, directly or through a view. Copies do not read
+//                the value either, or the value is a view of memory that is kept anyway.
+//   overridden   backward reads the value, but a rule decided against the tag. The verdict names
+//                this rule.
 //   implied      the value is a view of memory that is kept anyway, and backward reads the view.
 //                Nothing needs to be recomputed (rule kept_anyway).
 //   conflicting  the value is tagged for recompute, but would differ if it were recomputed (rule
@@ -47,21 +48,22 @@ bool is_view_of_kept(const RematFacts& facts, const RematPlan& plan, NodeId node
 // O(nodes + edges).
 IdMap<NodeId, TagVerdict> judge_tags(const Graph& graph, const RematPlan& plan, const RematFacts& facts);
 
-// Returns the verdict on each marked value, in schedule order:
+// Returns the verdict on each value with the save mark `ap_must_save`, in schedule order:
 //   honoured     backward reads the saved value, or a view of it
 //   moot         backward does not read the value
-//   overridden   the named rule made backward recompute the value
+//   overridden   backward recomputes the value, because of the rule in the verdict
 // The first element of a pair is the marked value. If one result of a call is marked, the marked
 // value is the getitem of the result. Getitems of one result share one verdict. O(nodes + edges).
 std::vector<std::pair<NodeId, TagVerdict>> judge_marks(const Graph& graph, const RematPlan& plan,
                                                        const RematFacts& facts);
 
-// The verdicts that remat would write with these options. If remat would refuse a tag, the verdict
-// on this tag is `conflicting`.
+// The verdicts that `remat` would write. If `remat` would refuse a tag, the verdict on this tag is
+// `conflicting`.
 struct TagForecast {
-  IdMap<NodeId, TagVerdict> verdicts;  // an untagged node has only a rule
-  std::vector<std::pair<NodeId, TagVerdict>> marks;
-  IdMap<NodeId, bool> recomputed;  // whether some region would copy the node
+  // For an untagged node, only the field `rule` of the verdict is set.
+  IdMap<NodeId, TagVerdict> verdicts;
+  std::vector<std::pair<NodeId, TagVerdict>> marks;  // as in judge_marks()
+  IdMap<NodeId, bool> recomputed;                    // whether some region would copy the node
   // Whether backward reads the value or a view of it, in the input graph.
   IdMap<NodeId, bool> read;
   // Whether `read` is true for the node, or a copy would read the node.

@@ -40,13 +40,11 @@ bool clear(ArgRange& field) {
   return true;
 }
 
-// Clears all fields.
 template <class... Fields>
 bool clear_all(Fields&... fields) {
   return (static_cast<int>(clear(fields)) | ...) != 0;
 }
 
-// Drops fields of a node.
 template <auto... kFields>
 bool drop(Graph& graph, NodeId node) {
   return clear_all(graph[node].*kFields...);
@@ -65,7 +63,6 @@ bool drop_extra(Graph& graph, NodeId node) {
   return clear_all(extra.*kFields...);
 }
 
-// Edits every result tensor of a node.
 template <class Edit>
 bool edit_tensors(Graph& graph, NodeId node, const Edit& edit) {
   bool has_changed = false;
@@ -105,13 +102,11 @@ constexpr std::array kNodeDetails = {
     NodeDetail{"storages", drop_storages},
 };
 
-// Drops fields of a module.
 template <auto... kFields>
 bool drop_of_module(Module& module) {
   return clear_all(module.*kFields...);
 }
 
-// Drops fields of each graph.
 template <auto... kFields>
 bool drop_of_graphs(Module& module) {
   bool has_changed = false;
@@ -167,8 +162,8 @@ uint64_t storage_id_of(std::string_view line) {
   return static_cast<uint64_t>(parse_int64(rest.substr(0, rest.find_first_of(",}"))).value_or(0));
 }
 
-// The ids of the storages that tensors refer to: "$3" in "f32[4]@cpu$3". A string that looks like
-// one only keeps a storage.
+// The ids of the storages that tensors refer to: "$3" in "f32[4]@cpu$3". If a string constant looks
+// like an id, the storage is kept needlessly, which does no harm.
 std::set<uint64_t> named_storages(std::string_view text) {
   std::set<uint64_t> named;
   for (size_t at = text.find('$'); at != std::string_view::npos; at = text.find('$', at + 1)) {
@@ -229,8 +224,8 @@ bool renumber(Module& module) {
   return has_changed || before != next;
 }
 
-// A module never removes storages, so they are removed from the text, in which each has its own
-// line.
+// A module cannot remove storages. Therefore unused storages are removed from the text, where each
+// storage has its own line.
 std::string print_without_unused_storages(const Module& module) {
   const std::string text = print_text(module);
   const std::set<uint64_t> named = named_storages(text);

@@ -26,19 +26,19 @@ struct ModuleDetail {
 };
 std::span<const ModuleDetail> module_details();
 
-// Returns the named records: graphs (except the main graph), attributes, constants, symbols,
-// groups, meshes, op schemas, rng slots and streams. Each record is written as its kind and name,
-// such as "symbol s0". The records are in table order.
+// Returns the named entries of the module in this order: graphs (except the main graph), symbols,
+// process groups, meshes, op schemas, constants, random generators, streams and attributes. Each
+// entry is written as its kind and name, such as "symbol s0".
 std::vector<std::string> named_records(const Module& module);
-// Removes these records, even if other records still refer to them. The verifier finds dangling
-// references. Returns false if the module has no such record.
+// Removes the entries `records`, even if the module still refers to them. The verifier finds
+// dangling references. Returns false if the module has none of the entries.
 bool remove_records(Module& module, const std::set<std::string>& records);
 
-// Renumbers the nodes in schedule order, and resets the counters of names. Returns false if nothing
-// changed.
+// Renumbers the uids of nodes in schedule order, and resets the counters that make new names
+// unique. Returns false if nothing changed.
 bool renumber(Module& module);
 
-// Like print_text(), but leaves out the records of storages to which no tensor refers.
+// Like print_text(), but leaves out storages to which no tensor refers.
 std::string print_without_unused_storages(const Module& module);
 
 }  // namespace fxopt

@@ -8,9 +8,10 @@
 // With Sweep::kUnread the second and the third way also remove %a.
 //
 // Rules that keep the result well formed:
-//  - nodes are removed last first, so that the users of a removed node are nodes that stay
-//  - a replacement comes before the removed node: its ancestors do, and so do placeholders
-//  - a new placeholder comes after all others, so that recorded places of inputs stay valid
+//  - nodes are removed from the last to the first, so that the users of a removed node are nodes
+//    that stay
+//  - the replacement of a node is an ancestor or a placeholder, so it comes before the node
+//  - a new placeholder comes after all others, so that recorded indices of inputs stay valid
 
 #include "passes/reduce/edits.h"
 
@@ -41,8 +42,8 @@ class Places {
   int64_t left_of(int64_t count) const {
     return before_[static_cast<size_t>(std::clamp<int64_t>(count, 0, static_cast<int64_t>(goes_.size())))];
   }
-  // Nothing if it was removed. Places beyond the counted ones shift by the number of removed
-  // places.
+  // Returns nothing if the place was removed. Places beyond the counted places shift by the number
+  // of removed places.
   std::optional<int64_t> of(int64_t place) const {
     const int64_t size = static_cast<int64_t>(goes_.size());
     if (place < 0 || place >= size) return place - size + left_;
@@ -130,14 +131,13 @@ class Records {
   const Places& outputs_;
 };
 
-// A leaf is anything but a list, tuple, dict or set.
+// True for a list, tuple, dict or set. All other arguments are leaves.
 bool is_branch(const Arg& arg) {
   return arg.is(ArgKind::kList) || arg.is(ArgKind::kTuple) || arg.is(ArgKind::kDict) || arg.is(ArgKind::kSet);
 }
 
 constexpr size_t kMaxAncestors = 32;
 
-// One edit of one graph.
 class Editor {
  public:
   Editor(Graph& graph, Sweep sweep) : graph_(graph), sweep_(sweep) {}
@@ -199,8 +199,8 @@ class Editor {
     erase(node);
   }
 
-  // The nearest ancestor with the same metadata, among the first kMaxAncestors; else a placeholder
-  // with it that stays; else invalid.
+  // The nearest ancestor with the same metadata, among the first kMaxAncestors ancestors. If none
+  // has it, a placeholder with the same metadata that is not removed. Otherwise invalid.
   NodeId alike(NodeId node, const IdMap<NodeId, bool>& goes) const {
     const auto has_its_value = [&](NodeId other) {
       return other != node && same_metadata(graph_, graph_[other].value, graph_[node].value);
@@ -261,7 +261,7 @@ class Editor {
     has_changed_ = true;
   }
 
-  // Every reader bounds the depth.
+  // Recursion is safe, because all readers of files limit the nesting depth.
   void push_left(ArgStack& stack, ArgIndex index, size_t& leaf, size_t depth) {
     const Arg arg = graph_.pool().arg(index);
     if (!is_branch(arg)) {

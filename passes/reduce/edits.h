@@ -12,9 +12,9 @@ namespace fxopt {
 
 // The value that users of a removed node read instead.
 enum class StandIn : uint8_t {
-  // The nearest ancestor of the node with the same metadata. If no ancestor has the same metadata,
-  // a placeholder with the same metadata. If no placeholder has this metadata, the replacement is
-  // the same as for kPlaceholder.
+  // The nearest ancestor whose metadata equals the metadata of the node. If no such ancestor
+  // exists, an existing placeholder with equal metadata. If no such placeholder exists, the
+  // replacement is made as for kPlaceholder.
   kInput,
   // A placeholder with the name, value and phase of the node.
   kPlaceholder,
@@ -28,13 +28,13 @@ enum class StandIn : uint8_t {
 enum class Sweep : uint8_t { kUnread, kNone };
 
 // Removes `nodes` from `graph`. `nodes` are in schedule order and do not contain the output. With
-// kPlaceholder, a placeholder that has users stays. Updates the records that count inputs and
-// outputs: output specs, aliases, subclass layouts, and bindings of invocations. Rewires control
-// dependencies. Returns true if something changed. O(nodes + edges).
+// kPlaceholder, a placeholder that has users stays. Updates the data that refers to inputs and
+// outputs by index: output specs, aliases, subclass layouts, and bindings of invocations. Rewires
+// control dependencies. Returns true if something changed. O(nodes + edges).
 bool remove_nodes(Graph& graph, const std::vector<NodeId>& nodes, StandIn stand_in, Sweep sweep);
 
-// Removes the output leaves that are marked in `gone`, which is in the order of output_leaves().
-// Also removes lists that become empty. Returns true if something changed. O(nodes + edges).
+// Removes the leaf output_leaves()[i] of the output for each i with gone[i]. Also removes lists
+// that become empty. Returns true if something changed. O(nodes + edges).
 bool remove_outputs(Graph& graph, const std::vector<bool>& gone, Sweep sweep);
 
 // Makes the output return `input` instead of `returned`. `input` is an input of `returned`. Returns

@@ -2,9 +2,9 @@
 //
 //  smallest case so far --parse--> module --edit--> verifier --print--> seen before? --> checker
 //
-// An interesting case becomes the smallest case so far. Each edit parses the module again, since
-// most edits are discarded. Delta debugging identifies its items (nodes, modules, records) by name,
-// which texts keep, not by id.
+// A case that fails in the expected way becomes the smallest case so far. Each edit parses the
+// module again, since most edits are discarded. Delta debugging identifies its items (nodes,
+// modules, named entries) by name, because printing and parsing keeps names but not ids.
 
 #include "passes/reduce/reduce.h"
 
@@ -32,7 +32,8 @@ namespace {
 
 using NodeKey = std::pair<std::string, std::string>;  // the names of a graph and of a node
 
-// Ways to remove nodes, in the order tried: the one with the smallest result first.
+// Ways to remove nodes, in the order in which they are tried. The way with the smallest result
+// comes first.
 struct Way {
   StandIn stand_in;
   Sweep sweep;
@@ -184,7 +185,8 @@ class Reducer {
   }
 
   // -- the graph
-  // Removes leftovers of earlier edits from a module. Once that was accepted, every edit does it.
+  // Renumbers nodes and removes unused storages. If the checker accepts the result, every later
+  // edit does the same.
   void tidy() {
     if (is_tidy_) return;
     stage_ = "unused storages";
@@ -217,8 +219,8 @@ class Reducer {
     delta_debug(gone.size(), without, [&](size_t leaf) { return !gone[leaf]; });
   }
 
-  // Returns an input of a returned node in its place: removes the last steps of a computation, even
-  // if sizes change.
+  // Makes the output return an input of a returned node in place of the node. This removes the last
+  // steps of a computation, even if sizes change.
   void inputs_of_outputs() {
     stage_ = "last steps";
     for (bool has_moved = true; has_moved && report_.is_complete;) {
@@ -257,7 +259,6 @@ class Reducer {
     });
   }
 
-  // Tries to remove groups of nodes.
   void remove_groups(const std::vector<std::vector<NodeKey>>& groups) {
     const auto without = [&](const std::vector<size_t>& chosen) {
       std::set<NodeKey> keys;
@@ -277,8 +278,8 @@ class Reducer {
     delta_debug(groups.size(), without, is_there);
   }
 
-  // Removes whole modules, all of one depth together, so that halves of equal layers are removed at
-  // once.
+  // Removes whole modules, one depth of module paths after the other. All modules of a depth are
+  // one list, so that one edit can remove half of all layers.
   void modules() {
     stage_ = "modules";
     std::set<std::vector<std::vector<NodeKey>>> tried;
@@ -379,7 +380,7 @@ class Reducer {
   const Judge& judge_;
   const ReduceOptions& options_;
   ReduceReport report_;
-  std::unordered_map<uint64_t, bool> known_;  // looked up, never iterated: case -> interesting
+  std::unordered_map<uint64_t, bool> known_;  // hash of a case -> interesting; never iterated
   std::string_view stage_;
   bool is_tidy_ = false;
 };

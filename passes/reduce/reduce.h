@@ -29,7 +29,7 @@ using Judge = std::function<Interest(const ReduceCase&)>;
 struct ReduceReport {
   size_t nodes = 0;         // number of nodes of the smallest case so far, over all graphs
   size_t judged = 0;        // number of cases that were checked
-  size_t repeated = 0;      // repeated cases, which get the earlier answer
+  size_t repeated = 0;      // number of cases that were checked before, and got the earlier answer
   size_t invalid = 0;       // number of edits whose result broke an invariant and was not checked
   bool is_complete = true;  // false if the checker ended the search
 };
@@ -40,22 +40,28 @@ struct ReduceOptions {
   std::function<void(std::string_view, const ReduceReport&)> observer;
 };
 
-// Reduces an interesting case by delta debugging, and keeps the case interesting. Repeats the
-// removal of the following items until no item can be removed. Removes the largest pieces first.
+// Makes a failing case smaller by delta debugging. The case must stay interesting: it must fail in
+// the expected way. Repeats the removal of the following items until no item can be removed. Tries
+// to remove large groups of items first.
 //
-//   passes and their options; outputs; modules, outer ones first; runs of nodes, then single nodes;
-//   the last calls before the outputs; named records; metadata of nodes and the module
+// - passes and their options
+// - outputs
+// - modules, outer modules first
+// - sequences of nodes, then single nodes
+// - the last calls before the outputs
+// - named entries of the module, such as symbols and process groups
+// - metadata of nodes and of the module
 //
 // The sizes, dtypes and names of nodes are not changed. Only cases that pass the verifier are
-// checked, and no case is checked twice. The result is deterministic: the same case and the same
-// answers give the same result.
+// checked, and no case is checked twice. The result depends only on the case and on the checker's
+// answers.
 //
 // `smallest` must be interesting and valid. Its text must parse and pass the verifier, and its
 // pipeline must parse. The result replaces `smallest`. Errors: those of parse_text() and
 // parse_pipeline().
 //
-// Complexity: if the checker depends on only k of n nodes, O(k log n) cases are checked. The worst
-// case is O(n) cases per round. Each case costs O(nodes + edges), plus the checker.
+// Complexity: if only k of n nodes cause the failure, O(k log n) cases are checked. The worst case
+// is O(n) cases per round. Each case costs O(nodes + edges), plus the checker.
 Result<ReduceReport> reduce_case(ReduceCase& smallest, const Judge& judge, const ReduceOptions& options = {});
 
 }  // namespace fxopt

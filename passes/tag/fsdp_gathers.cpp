@@ -5,12 +5,11 @@
 //   %a = all_gather_into_tensor(%c)          tagged
 //   %w = wait_tensor(%a)                     tagged
 //   %s = split(%w)  ...  %u = cat([...])     tagged, with through=chain
-//   %t = t(%u)                               tagged, with through=chain; else saved at full size
+//   %t = t(%u)                               tagged, with through=chain. Otherwise it is saved
 //   %y = mm(%x, %t)
 //
-// The source of the data decides, not names. Each value is made from shards of parameters, from
-// gathered parameters, or from anything else. Activations gathered by tensor parallelism are
-// anything else.
+// The pass classifies values by the source of their data, not by names: shards of parameters,
+// gathered parameters, or other data. Activations that tensor parallelism gathers are other data.
 
 #include "passes/tag/fsdp_gathers.h"
 

@@ -40,8 +40,9 @@ struct FsdpGathersOptions {
           "recompute: backward gathers parameters again (reshard after forward); save: backward reads the gathered "
           "parameters of forward.");
     field("through", self.through,
-          "How far tags reach. chain: through all calls that only lay out, cast, split or join gathered parameters; "
-          "wait: up to the wait, so that partition{compat=torch} saves a transposed parameter.");
+          "Calls after an all-gather that also get the tag. chain: all calls that only view, copy, cast, split or join "
+          "the gathered parameter; wait: only the calls up to the wait, so that partition{compat=torch} saves a "
+          "transposed parameter.");
     field("strength", self.strength, kStrengthHelp);
     field("marked", self.marked, kMarkedHelp);
   }
@@ -49,14 +50,16 @@ struct FsdpGathersOptions {
 };
 
 // Tags the FSDP all-gathers of forward. An all-gather belongs to FSDP if it gathers only
-// parameters, by recorded or inferred roles. Also tags the casts and views before an FSDP gather,
-// and the calls after the gather that `through` reaches. With policy=save, the pass tags only the
-// nodes that own the memory of the last gathered values. An existing MUST_SAVE stays, with a
-// remark. Other tags are replaced.
+// parameters. The recorded or inferred roles of the graph's inputs show which inputs are
+// parameters. Also tags the casts and views before an FSDP gather, and the wait. With
+// through=chain, also tags the calls after the wait that only view, copy, cast, split or join
+// gathered parameters. With policy=save, the pass tags only the nodes that allocate the memory of
+// the gathered parameters that other calls read. An existing MUST_SAVE stays, with a remark. Other
+// tags are replaced.
 //
 // Counters: tagged-recompute, tagged-save. Notes: gathers (the number of FSDP all-gathers).
-// Warnings: no-gathers. Remarks: kept-tag. If the graph has no phase marks, phases are inferred.
-// The rule and its reach follow autoparallel's force_recompute_fsdp_all_gather and torchtitan's
+// Warnings: no-gathers. Remarks: kept-tag. If the graph has no phase markers, phases are inferred.
+// The tags follow autoparallel's force_recompute_fsdp_all_gather and torchtitan's
 // reshard-after-forward. O(nodes + edges).
 Result<PassResult> fsdp_gathers(Graph& graph, const FsdpGathersOptions& options, PassContext& context);
 

@@ -9,11 +9,12 @@ namespace fxopt {
 
 std::optional<Error> check_policy(std::string_view pass, TagStrength strength, MarkedValues marked) {
   if (marked == MarkedValues::kKeep || strength == TagStrength::kPrefer) return std::nullopt;
-  Error error{ErrorCode::kBadOptionValue,
-              "'marked=override' of '" + std::string(pass) +
-                  "' has no effect without strength=prefer: a policy's MUST_RECOMPUTE gives way to a mark",
-              "write " + std::string(pass) + "{strength=prefer,marked=override}",
-              {}};
+  Error error{
+      ErrorCode::kBadOptionValue,
+      "'marked=override' of '" + std::string(pass) +
+          "' has no effect without strength=prefer: the mark ap_must_save wins over the MUST_RECOMPUTE of a policy",
+      "write " + std::string(pass) + "{strength=prefer,marked=override}",
+      {}};
   error.where.field = "marked";
   return error;
 }

@@ -9,8 +9,8 @@
 #include "ir/step/marks.h"
 #include "passes/pass/pass.h"
 
-// Code that all taggers share: the strength of tags, and the treatment of marked values
-// (ir/step/marks.h).
+// Code that the passes `sac` and `fsdp-gathers` share: the strength of tags, and the treatment of
+// values with the save mark `ap_must_save` (ir/step/marks.h).
 
 namespace fxopt {
 
@@ -34,11 +34,12 @@ struct EnumNames<MarkedValues> {
 };
 
 inline constexpr std::string_view kStrengthHelp =
-    "must: write MUST_SAVE and MUST_RECOMPUTE where the policy is certain; prefer: write PREFER_SAVE and "
-    "PREFER_RECOMPUTE instead.";
+    "Strength of the tags that the policy chooses. must: MUST_SAVE, MUST_RECOMPUTE, and PREFER_RECOMPUTE if the policy "
+    "only prefers recompute; prefer: only PREFER_SAVE and PREFER_RECOMPUTE.";
 inline constexpr std::string_view kMarkedHelp =
-    "How to treat values that a first partition marked (ap_must_save). keep: leave them untagged, and report them; "
-    "override: tag them like others, so that PREFER_RECOMPUTE wins over the mark (needs strength=prefer).";
+    "How to treat values with the mark `ap_must_save`, which an earlier partition wrote. keep: leave the marked values "
+    "untagged, and report them; override: tag the marked values like all other values, so that PREFER_RECOMPUTE wins "
+    "over the mark (needs strength=prefer).";
 
 // Returns kBadOptionValue if marked=override is given without strength=prefer.
 std::optional<Error> check_policy(std::string_view pass, TagStrength strength, MarkedValues marked);
@@ -46,19 +47,19 @@ std::optional<Error> check_policy(std::string_view pass, TagStrength strength, M
 // Returns the tag with the given strength. O(1).
 Tag with_strength(Tag tag, TagStrength strength);
 
-// Writes tags for a policy.
 class PolicyTagger {
  public:
   PolicyTagger(Graph& graph, const PhaseMap& phases, MarkedValues marked, std::string_view pass, PassResult& result);
 
-  // Whether the node stays untagged because it is marked and the option is marked=keep.
+  // True if the node stays untagged, because it has a save mark and the option `marked` has the
+  // value `keep`.
   bool is_kept(NodeId node) const { return keeps_ && marks_.is_saved.get(node); }
   // Tags the node, and returns true if the node was tagged. If is_kept() is true for the node, the
-  // node gets the remark `marked` instead of the tag. `is_policy` is false for a node that the
-  // caller selected by name. Counters: tagged-recompute, tagged-save. O(1).
+  // node gets the remark `marked` instead of the tag. `is_policy` is false for a node that the user
+  // selected by an option such as `save`. Counters: tagged-recompute, tagged-save. O(1).
   bool tag(NodeId node, Tag tag, bool is_policy = true);
-  // Writes one remark (marks-kept) if any marked node was left untagged. Call finish() after the
-  // last call of tag().
+  // If a node with a save mark was left untagged, writes one remark (marks-kept). Call finish()
+  // after the last call of tag().
   void finish();
 
  private:

@@ -1,16 +1,16 @@
 // Selective activation checkpointing on a traced graph.
 //
-// first   Calls that `save` selects are MUST_SAVE; calls that `recompute` selects are
-//         MUST_RECOMPUTE.
-// full    Every forward call is MUST_RECOMPUTE.
-// per-op  Ops of the save set, which the caller may name, are MUST_SAVE, except every second matmul
-//         of a layer. The rest is PREFER_RECOMPUTE.
+// Calls that the option `save` selects are tagged MUST_SAVE, and calls that `recompute` selects are
+// tagged MUST_RECOMPUTE. The policies full and per-op tag the other forward calls:
 //
-// Under both policies a call that cannot be repeated, and a symbolic integer, is MUST_SAVE. A
-// getitem or a wait takes its parent's tag. After that, a value that another layer (or explicit
-// region) reads in order to recompute becomes MUST_SAVE. So does a value made outside of all layers
-// that a layer reads: the embedding is saved for layer 0. layers.h defines the layer of a call
-// without a path.
+// full    Every call is MUST_RECOMPUTE.
+// per-op  Ops to be saved (option save-ops) are MUST_SAVE, except every N-th matmul of a layer
+//         (option recompute-every). Other calls are PREFER_RECOMPUTE.
+//
+// Under both policies, a call that cannot be repeated, or that returns a symbolic integer, is
+// MUST_SAVE. A getitem or a wait takes the tag of its input. After that, a value becomes MUST_SAVE
+// if a recomputed call of another layer or region reads it. For example, the embedding is outside
+// of all layers, and is saved for layer 0. layers.h defines the layer of a call without a path.
 
 #include "passes/tag/sac.h"
 
@@ -38,7 +38,7 @@ class SacTagger {
   SacTagger(Facts& facts, const SacOptions& options, const PolicyTagger& policy, PassResult& result)
       : facts_(facts), options_(options), policy_(policy), result_(result) {}
 
-  // The tag each node should carry; nodes that have one keep it.
+  // Returns the tag that each node should have. Nodes with a tag keep their tag.
   IdMap<NodeId, Tag> run() {
     for (const NodeId node : graph_.nodes()) tags_[node] = choose(node);
     warn_without_layers();
@@ -46,7 +46,6 @@ class SacTagger {
     save_boundaries();
     return std::move(tags_);
   }
-  // Whether the caller selected the node by name.
   bool is_selected(NodeId node) const { return is_selected_.get(node); }
 
  private:
@@ -75,8 +74,8 @@ class SacTagger {
     return with_strength(tag, options_.strength);
   }
 
-  // Without layers, all of forward is one region. Backward starts by recomputing all of it, and
-  // saves little memory.
+  // Without layers, all of forward is one region. Backward would start by recomputing all of
+  // forward, which saves little memory.
   void warn_without_layers() {
     bool is_recomputed = false;
     for (const NodeId node : graph_.nodes()) {
@@ -86,8 +85,8 @@ class SacTagger {
     }
     if (!is_recomputed) return;
     result_.warn(graph_, "no-layers",
-                 "no layers found: no module path of forward has a number, and no node has a region. No value is "
-                 "saved at the border of a layer");
+                 "no layers found: no forward node has a number in its module path or belongs to a checkpoint region. "
+                 "No value is saved at the border of a layer");
   }
 
   Tag choose_selected(NodeId node) {
@@ -134,7 +133,8 @@ class SacTagger {
       if (graph_[node].tag == Tag::kNone) tags_[node] = Tag::kMustSave;
     }
     if (done.empty()) {
-      result_.warn(graph_, "no-residual", "no residual sum is saved: no layer adds its input to a value of its own");
+      result_.warn(graph_, "no-residual",
+                   "no residual sum is saved: no layer adds its input to a value that the layer computes");
     }
   }
   static bool is_same(const RegionKey& a, const RegionKey& b) { return !a.is_before(b) && !b.is_before(a); }
@@ -179,7 +179,7 @@ class SacTagger {
   int64_t matmuls_ = 0;
 };
 
-// Warns only about names from the caller: the defaults are for graphs that have such modules.
+// Warns about names in options that match nothing. Default names are not checked.
 void remark_names(const Graph& graph, const SacOptions& options, PassResult& result) {
   const SacOptions defaults;
   const auto path = [&graph](NodeId node) { return graph.module().text(graph[node].module_path); };

@@ -39,22 +39,25 @@ struct SacOptions {
   static void visit(Self& self, Field&& field) {
     field("policy", self.policy,
           "full: recompute everything that can be recomputed; per-op: save matmuls, attention and reductions across "
-          "ranks; none: tag only calls selected by recompute and save.");
+          "ranks; none: tag only the calls that the options `recompute` and `save` select.");
     field("recompute", self.recompute,
           "Calls to tag MUST_RECOMPUTE under any policy: comma-separated module::op patterns with '*', such as "
           "layers.*.feed_forward::aten.silu.default. A pattern without '::' is an op.");
     field("save", self.save,
-          "Calls to tag MUST_SAVE under any policy, as patterns like those of recompute. save wins over recompute.");
+          "Calls to tag MUST_SAVE under any policy: comma-separated module::op patterns with '*', such as "
+          "layers.*::aten.mm.default. If `recompute` selects the call too, `save` wins.");
     field("recompute-every", self.recompute_every,
-          "per-op: recompute every N-th matmul of a layer; 0 saves all, torchtitan uses 2.");
+          "With policy=per-op: recompute every N-th matmul of a layer. 0 saves all matmuls. torchtitan uses 2.");
     field("recompute-matmuls-of", self.recompute_matmuls_of,
-          "per-op: modules whose matmuls are recomputed and not counted, as comma-separated parts of module paths.");
+          "With policy=per-op: modules whose matmuls are always recomputed, as comma-separated parts of module paths. "
+          "`recompute-every` does not count these matmuls.");
     field("save-ops", self.save_ops,
-          "per-op: the ops to save, comma-separated, instead of matmuls, attention and reductions across ranks.");
+          "With policy=per-op: comma-separated ops to save instead of matmuls, attention and reductions across ranks.");
     field("save-first-residual", self.save_first_residual,
           "Tag the first residual sum of each layer MUST_SAVE, so that recomputing later calls of the layer does not "
           "recompute earlier ones.");
-    field("exclude", self.exclude, "Top-level modules, comma-separated, to leave untagged (saved).");
+    field("exclude", self.exclude,
+          "Comma-separated top-level modules whose calls get no tags. Their values are then saved.");
     field("strength", self.strength, kStrengthHelp);
     field("marked", self.marked, kMarkedHelp);
   }
@@ -74,12 +77,12 @@ struct SacOptions {
 // was computed inside the layer, and the other tensor outside. If no layer has a residual sum, the
 // pass warns (`no-residual`).
 //
-// Values that a first partition marked stay untagged, with a remark (policy.h). A tag records that
-// `sac` wrote it. One exception: if `recompute` or `save` selected the call, the caller requested
-// the tag.
+// With the default marked=keep, values with the save mark `ap_must_save` stay untagged, with a
+// remark (policy.h). A tag records that `sac` wrote it. A tag on a call that `recompute` or `save`
+// selects counts as a tag of the user, so it does not record `sac`.
 //
 // Counters: tagged-save, tagged-recompute. Warnings: no-layers, no-residual. Remarks: marks-kept.
-// If the graph has no phase marks, phases are inferred. The policies follow torchtitan's
+// If the graph has no phase markers, phases are inferred. The policies follow torchtitan's
 // memory_policy.py (full, eager). The set of saved ops is its `_get_default_save_ops`. O(nodes +
 // edges).
 Result<PassResult> sac(Graph& graph, const SacOptions& options, PassContext& context);

@@ -46,9 +46,10 @@ typedef struct FxDeviceInfo {
   char name[128];
 } FxDeviceInfo;
 
-/* The launch of one phase of a step's call. `body` is the name of a kernel in the plugin's table.
- * In `call`, the data and the workspace are in device memory. The views and params are in host
- * memory, and the plugin copies them. The plugin does not read `error`. */
+/* The launch of one phase of a step's kernel (FxKernel::phases). `body` is the name of a kernel in
+ * the plugin's table. The data and the workspace of `call` are in device memory. The arrays `views`
+ * and `params` are in host memory, and the plugin copies both arrays. The plugin does not read
+ * `error`. */
 typedef struct FxLaunch {
   const char* body;
   const FxCall* call;
@@ -56,9 +57,9 @@ typedef struct FxLaunch {
   uint32_t phase;
 } FxLaunch;
 
-/* Step `awaited_by` starts after step `recorded_by` of another stream has ended. `recorded_by`
- * can also be a step that launches nothing. Waiting for that step implies waiting for its
- * dependencies. */
+/* Step `awaited_by` starts after step `recorded_by` of another stream has ended. `recorded_by` may
+ * be a step that launches nothing. In that case, the wait covers all earlier work on the stream of
+ * this step, and all steps for which this step waits. */
 typedef struct FxWait {
   uint32_t recorded_by;
   uint32_t awaited_by;
@@ -84,9 +85,9 @@ typedef struct FxStepTime {
 /* The result of a run. */
 typedef struct FxRunResult {
   uint32_t size;
-  uint32_t failed_step;  /* first step with an error word, or UINT32_MAX if no step failed */
-  int64_t error;         /* error word of that step */
-  double device_seconds; /* time between events before the first launch and after the last one */
+  uint32_t failed_step;  /* first step that reported an error, or UINT32_MAX if no step failed */
+  int64_t error;         /* the error of the failed step, encoded as in FxCall::error */
+  double device_seconds; /* time between an event before all launches and an event after them */
   double launch_seconds; /* CPU time of issuing all launches */
 } FxRunResult;
 

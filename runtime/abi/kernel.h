@@ -1,5 +1,5 @@
-/* One call of an operator's body, described by numbers only. It is the argument of a kernel on
- * every device.
+/* FxCall is one call of an operator, described only by numbers and pointers. It is the argument of
+ * a kernel on every device.
  *
  * This header is plain C and includes only stdint.h. Kernel tables are compiled for several
  * instruction sets and by several compilers, and a plugin passes its own table. All pointers of a
@@ -26,10 +26,12 @@ typedef struct FxNumber {
   uint32_t reserved;
 } FxNumber;
 
-/* Elements in memory, or one number that represents every element. Sizes and strides are in
- * elements. The outermost dimension is first. */
+/* A strided array in memory, or one number that is the value of every element. Sizes and strides
+ * are in elements. The outermost dimension is first. */
 typedef struct FxView {
-  void* data; /* first element, or null for a number, no elements, or an unrequested result */
+  /* The first element. Null if the view is a number, has no elements, or is a result that the call
+   * does not request. */
+  void* data;
   int64_t size[FX_MAX_RANK];
   int64_t stride[FX_MAX_RANK];
   FxNumber number;
@@ -39,23 +41,23 @@ typedef struct FxView {
   uint8_t reserved[5];
 } FxView;
 
-/* The type in which a body computes. */
+/* The type in which a kernel computes. */
 typedef enum FxCompute { FX_COMPUTE_FLOAT = 0, FX_COMPUTE_DOUBLE = 1, FX_COMPUTE_INT64 = 2 } FxCompute;
 
 typedef enum FxErrorCode {
   FX_ERROR_NONE = 0,
-  /* An index is beyond its dimension. The element is the position of the index in its operand. */
+  /* An index is beyond its dimension. The reported position is that of the index in its operand. */
   FX_ERROR_INDEX = 1,
-  FX_ERROR_DIVISION = 2 /* integer division by zero, at an element of the result */
+  FX_ERROR_DIVISION = 2 /* integer division by zero; the position is that of the result's element */
 } FxErrorCode;
 
-/* The error of a call is one word, which may be read later. It is FX_NO_ERROR, or the element's
- * position times 256 plus the error code. Units keep the smallest word, so the reported element
- * does not depend on the order of units. */
+/* The error of a call is one 64-bit word. The word is FX_NO_ERROR, or 256 times the position of an
+ * element, plus the error code. If several units of work fail, the smallest word is kept. The
+ * reported element therefore does not depend on the order of units. */
 #define FX_NO_ERROR INT64_MAX
 
-/* Selects the random numbers of a draw. Element i of the draw is word i % 4 of the random words for
- * counter (i / 4, slot) under `seed`. */
+/* Selects the random numbers of a call. Element i uses output word i % 4 of Philox 4x32-10 for
+ * counter (i / 4, slot) and key `seed`. */
 typedef struct FxDrawState {
   uint64_t seed, slot;
 } FxDrawState;
@@ -63,7 +65,7 @@ typedef struct FxDrawState {
 typedef struct FxCall {
   const FxView* views; /* all results, then all operands, which may be many (`cat`) */
   uint32_t num_results, num_operands;
-  const FxNumber* params; /* numbers that the body documents */
+  const FxNumber* params; /* numbers; the kernel's source documents their meaning */
   uint32_t num_params;
   uint32_t compute; /* FxCompute */
   void* workspace;
@@ -71,9 +73,9 @@ typedef struct FxCall {
   int64_t* error;
 } FxCall;
 
-/* A kernel body. Its work is divided into units. The number of units depends only on sizes. A unit
- * computes the same bits on every thread, so threads and grids may distribute units in any way.
- * Phase p + 1 starts when all units of phase p have ended. */
+/* A kernel. Its work is divided into units, and the number of units depends only on sizes. A unit
+ * computes the same bits on every thread, so threads and grids may distribute units in any way. A
+ * kernel may have several phases. Phase p + 1 starts when all units of phase p have ended. */
 typedef struct FxKernel {
   const char* name; /* KernelRow::body */
   uint32_t phases;
@@ -85,8 +87,8 @@ typedef struct FxKernel {
    * null function means that the kernel needs no workspace. */
   int64_t (*workspace)(const FxCall* call);
   void (*run)(const FxCall* call, uint32_t phase, int64_t first, int64_t end);
-  /* Returns the number of lanes that share a unit on a device with lanes. A null function means one
-   * lane. */
+  /* Returns the number of lanes that share a unit. On a GPU, lanes are the threads of a block. A
+   * null function means one lane. */
   uint32_t (*lanes)(const FxCall* call, uint32_t phase);
 } FxKernel;
 

@@ -2,9 +2,9 @@
  * does not depend on any device.
  *
  * This header is plain C and includes only stdint.h, so a plan can be passed to a plugin built by
- * another compiler. Numbers have 64 bits, except numbers that count things of one graph. The index
- * FX_NONE refers to nothing. The maker of a plan owns all memory that the plan points to. The plan
- * does not change while it is in use.
+ * another compiler. Indices, and counts of entries of one graph, have 32 bits. Sizes, values and
+ * the lengths of arrays (FX_SPAN) have 64 bits. The index FX_NONE refers to nothing. The maker of a
+ * plan owns all memory that the plan points to. The plan does not change while it is in use.
  */
 #ifndef FXOPT_RUNTIME_ABI_PLAN_H
 #define FXOPT_RUNTIME_ABI_PLAN_H
@@ -18,8 +18,10 @@ extern "C" {
 #define FX_PLAN_VERSION 1u
 #define FX_NONE UINT32_MAX
 
-/* A number or a reference. The low 8 bits are the kind, and the upper 56 bits are the payload.
- * Doubles and numbers that do not fit in 56 bits are stored in FxPlan::numbers. */
+/* One argument, result or size in 64 bits: a number, or a reference to an array of FxPlan. The low
+ * 8 bits are the kind, and the upper 56 bits are the payload. Doubles and numbers that do not fit
+ * in 56 bits are stored in FxPlan::numbers. An "index into strings" is an index into
+ * FxPlan::strings. Indices into other arrays are named in the same way. */
 typedef uint64_t FxWord;
 typedef enum FxWordKind {
   FX_WORD_NONE = 0,
@@ -29,8 +31,8 @@ typedef enum FxWordKind {
   FX_WORD_BOOL = 4,
   FX_WORD_SCALAR = 5, /* index into scalars */
   FX_WORD_TENSOR = 6, /* index into tensors */
-  /* A list, as an index into words. A count (INT) is there, followed by that many words. Tuples and
-   * slices are lists. A dict is a list in which keys and values alternate. */
+  /* A list, as an index into words. The word at the index is a count (INT). The elements follow.
+   * Tuples and slices are lists. A dict is a list in which keys and values alternate. */
   FX_WORD_LIST = 7,
   FX_WORD_STRING = 8,  /* index into strings */
   FX_WORD_DTYPE = 9,   /* FxDType */
@@ -47,28 +49,28 @@ typedef uint8_t FxDType;
 
 /* The source of a storage's bytes. */
 typedef enum FxSource {
-  FX_SOURCE_PLANNED = 0,  /* a step makes the storage; the size is known before the first step */
-  FX_SOURCE_LATE = 1,     /* a step makes the storage; the size becomes known while steps run */
+  FX_SOURCE_PLANNED = 0,  /* made by a step of the plan; the size is known before the first step */
+  FX_SOURCE_LATE = 1,     /* made by a step of the plan; the size becomes known while steps run */
   FX_SOURCE_INPUT = 2,    /* the caller provides the storage as an input */
-  FX_SOURCE_CONSTANT = 3, /* stored in the graph file */
-  FX_SOURCE_OUTER = 4     /* in a graph that another graph calls, a storage of the calling graph */
+  FX_SOURCE_CONSTANT = 3, /* the graph file contains the bytes */
+  FX_SOURCE_OUTER = 4     /* in a called graph: the storage belongs to the calling graph */
 } FxSource;
 
 typedef enum FxStorageFlags {
-  FX_STORAGE_WRITTEN = 1,  /* a step writes it in place after it was made or provided */
-  FX_STORAGE_RETURNED = 2, /* an output uses the storage, which outlives the last step */
-  FX_STORAGE_FOLLOWS = 4   /* the call determines the size, so no size is recorded */
+  FX_STORAGE_WRITTEN = 1,  /* a step writes to the existing storage in place */
+  FX_STORAGE_RETURNED = 2, /* an output uses the storage, so it is kept after the last step */
+  FX_STORAGE_FOLLOWS = 4   /* no size is recorded, because only the call determines the size */
 } FxStorageFlags;
 
-/* Memory of one or more tensors. It is allocated before step `first` runs, and is free after step
- * `last` has run. Storages with the same alias_class may share memory. They are results of a call
- * whose aliasing is unknown. */
+/* Memory of one or more tensors. The memory is allocated before step `first` runs, and is free
+ * after step `last` has run. Storages with the same alias_class may share memory. These storages
+ * are results of a call whose aliasing is unknown. */
 typedef struct FxStorage {
   FxWord bytes;         /* INT, NUMBER or SCALAR, or NONE if FX_STORAGE_FOLLOWS is set */
   uint32_t first, last; /* first and last step of the lifetime, or FX_NONE if never allocated */
-  uint32_t alias_class; /* smallest index of the storages in its class, which may be its own */
+  uint32_t alias_class; /* smallest storage index in the class, which may be this storage's index */
   uint32_t device;      /* index into strings, or FX_NONE if not recorded */
-  uint32_t node;        /* the node that makes it, as an index into nodes */
+  uint32_t node;        /* the node that makes the storage, as an index into nodes */
   uint8_t source;       /* FxSource */
   uint8_t role;         /* FxRole, for memory reports */
   uint8_t flags;        /* FxStorageFlags */
@@ -93,7 +95,7 @@ typedef enum FxRole {
 typedef enum FxTensorFlags {
   FX_TENSOR_CONJUGATE = 1,
   FX_TENSOR_NEGATIVE = 2,
-  /* nothing is recorded, because the call determines sizes, strides and dtype */
+  /* Sizes, strides and dtype are not recorded, because only the call determines them. */
   FX_TENSOR_UNKNOWN = 4,
   /* Strides are recorded, although the operator may choose other strides. Plans keep the recorded
    * strides. */
@@ -103,8 +105,8 @@ typedef enum FxTensorFlags {
 /* A tensor in a storage. Sizes, strides and offset are in elements. A view of a storage is a
  * tensor, not a step. */
 typedef struct FxTensor {
-  uint32_t storage; /* FX_NONE if it has no memory, as in a layout without strides */
-  uint32_t dims;    /* `rank` sizes, then `rank` strides, as an index into words */
+  uint32_t storage; /* FX_NONE if the tensor has no memory, as in a layout without strides */
+  uint32_t dims;    /* index into words: the first of `rank` sizes, which `rank` strides follow */
   FxWord offset;
   uint32_t node; /* the node whose value this tensor is */
   FxDType dtype;
@@ -113,13 +115,15 @@ typedef struct FxTensor {
   uint8_t reserved;
 } FxTensor;
 
+/* The kind of a step. A step is one call of an operator that does work. An exchange is a collective
+ * or a message from its start to its wait. */
 typedef enum FxStepKind {
   FX_STEP_KERNEL = 0,     /* computes results from arguments */
-  FX_STEP_COLLECTIVE = 1, /* starts an exchange of a group, whose buffers are busy until the wait */
+  FX_STEP_COLLECTIVE = 1, /* starts a collective, whose buffers are in use until the wait */
   FX_STEP_WAIT = 2,       /* ends the exchange that step `other` started */
   FX_STEP_MESSAGE = 3,    /* starts a send or a receive */
   FX_STEP_CALL = 4,       /* calls an operator that runs the graphs passed to it */
-  FX_STEP_SCALAR = 5,     /* computes a value on the host that scalar code cannot express */
+  FX_STEP_SCALAR = 5,     /* computes on the host a number that FxCode cannot express */
   FX_STEP_ASSERT = 6,     /* fails the run if its argument is false */
   FX_STEP_STREAM = 7      /* records events, awaits events or changes streams, without other work */
 } FxStepKind;
@@ -128,8 +132,8 @@ typedef enum FxStepFlags {
   FX_STEP_WRITES = 1,     /* writes in place to the storages in `writes` */
   FX_STEP_DRAWS = 2,      /* draws random numbers, as described by `draw` */
   FX_STEP_OPAQUE = 4,     /* fxopt has no description of the operator */
-  FX_STEP_HOST_WAITS = 8, /* the host waits for its result */
-  FX_STEP_TRANSFERS = 16  /* its storages are on two or more devices */
+  FX_STEP_HOST_WAITS = 8, /* the host waits for the step's result */
+  FX_STEP_TRANSFERS = 16  /* the step's storages are on two or more devices */
 } FxStepFlags;
 
 /* One call of an operator. Positional arguments are words in the order of the operator's schema.
@@ -139,13 +143,13 @@ typedef struct FxStep {
   uint32_t node;                   /* index into nodes */
   uint32_t args, num_args;         /* index of the first word, and number of words */
   uint32_t keywords, num_keywords; /* index of the first word, and number of pairs */
-  /* Index of the first word, and number of results. Results are in depth-first order. A result is
-   * TENSOR, SCALAR, a recorded number, or NONE. */
+  /* Index of the first word, and number of results. Nested results are listed in depth-first order.
+   * A result is TENSOR, SCALAR, a recorded number, or NONE. */
   uint32_t results, num_results;
   /* range of indices: storages that the step writes but does not make */
   uint32_t writes, num_writes;
-  uint32_t frees, num_frees; /* range of indices: storages that end after the step */
-  /* range of indices: other steps that the step must follow, on any stream */
+  uint32_t frees, num_frees; /* range of indices: storages freed after the step */
+  /* range of indices: earlier steps that must end before the step starts */
   uint32_t after, num_after;
   uint32_t draw;  /* index into draws */
   uint32_t group; /* index into groups */
@@ -160,12 +164,12 @@ typedef struct FxStep {
 
 typedef enum FxScalarSource {
   FX_SCALAR_DIM = 0,   /* size, stride or offset of an input tensor */
-  FX_SCALAR_INPUT = 1, /* given as an input */
+  FX_SCALAR_INPUT = 1, /* an input that is a number */
   FX_SCALAR_CODE = 2,  /* computed from other scalars */
   FX_SCALAR_STEP = 3,  /* a result of a step, or a size known only after the step */
-  /* in a graph that another graph calls, the calling graph's scalar of this name */
+  /* in a called graph: the calling graph's scalar of the same name */
   FX_SCALAR_OUTER = 4,
-  FX_SCALAR_RANK = 5 /* the rank or a coordinate of the rank; `hint` is for the traced rank */
+  FX_SCALAR_RANK = 5 /* the rank or its mesh coordinate; `hint` is the value for the traced rank */
 } FxScalarSource;
 
 typedef enum FxScalarType { FX_SCALAR_INT = 0, FX_SCALAR_FLOAT = 1, FX_SCALAR_BOOL = 2 } FxScalarType;
@@ -174,10 +178,10 @@ typedef enum FxScalarType { FX_SCALAR_INT = 0, FX_SCALAR_FLOAT = 1, FX_SCALAR_BO
  * code uses. */
 typedef struct FxScalar {
   uint32_t code, num_code; /* for CODE, a range of FxPlan::code */
-  /* For DIM, the input tensor and a position. Positions from 0 are sizes, positions from rank are
-   * strides, and position 2 rank is the offset. */
+  /* For DIM, the input tensor, and a position among its sizes, strides and offset. The first `rank`
+   * positions are sizes, the next `rank` positions are strides, and the last one is the offset. */
   uint32_t tensor, dim;
-  uint32_t ready;         /* number of steps after which it is known, 0 before the first step */
+  uint32_t ready;         /* the value is known after this number of steps, which may be 0 */
   uint32_t name;          /* the symbol's name, as an index into strings, or FX_NONE */
   int64_t min, max, hint; /* range and hint of a symbol; a missing hint is INT64_MIN */
   uint8_t source;         /* FxScalarSource */
@@ -229,8 +233,8 @@ typedef struct FxInput {
   uint32_t node;
   FxWord value;  /* TENSOR or SCALAR, or NONE if the input is neither */
   uint32_t role; /* InputRole of the graph file */
-  /* The input must exist before this step. It is 0, or larger for inputs that arrive between
-   * runs. */
+  /* The step of the plan before which the input must exist. The number is above 0 if the caller
+   * passes the input to a later graph of the training step. */
   uint32_t first;
   /* name of a parameter or buffer in the model, as an index into strings, or FX_NONE */
   uint32_t fqn;
@@ -245,15 +249,15 @@ typedef struct FxOutput {
   uint32_t reserved;
 } FxOutput;
 
-/* The random numbers of a call. Element i of the draw has the random number for (slot, i), whatever
- * other calls run. The slot is the recorded slot. If no slot is recorded, the slot is the place
- * where the draw was first recorded. */
+/* Identifies the random numbers that one call draws. The numbers do not depend on other calls. If
+ * the file records a seed, the seed and the offset select the numbers. Otherwise `uid` and
+ * `invocation` select the numbers. */
 typedef struct FxDraw {
-  uint64_t uid; /* uid of the node when it was first recorded */
-  /* The number of the run of the node's graph. It is 0 in a graph that steps call, because the
-   * caller adds its own draw. */
+  uint64_t uid; /* uid of the call's node; a recomputed copy has the original node's uid */
+  /* The microbatch for which the node's graph runs. If no microbatch is recorded, the number of
+   * earlier runs of graphs of this kind. 0 in a graph that a step calls. */
   uint32_t invocation;
-  uint32_t slot;         /* the recorded slot, as an index into strings, or FX_NONE */
+  uint32_t slot;         /* the recorded RngSlot, as an index into strings, or FX_NONE */
   uint64_t seed, offset; /* the recorded values, or UINT64_MAX if not recorded */
 } FxDraw;
 
@@ -261,7 +265,7 @@ typedef struct FxGroup {
   uint32_t name; /* index into strings, or FX_NONE if `choice` selects the group */
   /* range of indices: ranks of the group, empty if the file does not list ranks */
   uint32_t ranks, num_ranks;
-  FxWord choice; /* SCALAR with the group's index if the group depends on the rank, else NONE */
+  FxWord choice; /* if the group depends on the rank, a SCALAR with the group's index, else NONE */
 } FxGroup;
 
 typedef struct FxNode {
@@ -274,7 +278,7 @@ typedef struct FxNode {
 
 typedef struct FxOp {
   uint32_t name; /* index into strings, such as "aten.mm.default" */
-  uint32_t row;  /* row of the operator table, or FX_NONE */
+  uint32_t row;  /* index into op_rows(), or FX_NONE if not looked up */
 } FxOp;
 
 typedef struct FxString {
@@ -311,12 +315,12 @@ typedef struct FxPlan {
   uint64_t num_graphs;
 } FxPlan;
 
-/* The kind of a block. A placement puts the storages of a plan on one device, and orders the work
- * of the device. */
+/* The memory of a block. An FxPlacement has one block for each storage, and one block for the
+ * workspace of each step. */
 typedef enum FxBlockKind {
   FX_BLOCK_ARENA = 0, /* at an offset in the arena */
   FX_BLOCK_LATE = 1,  /* allocated when its size becomes known */
-  FX_BLOCK_GIVEN = 2, /* the caller's memory */
+  FX_BLOCK_GIVEN = 2, /* in memory that the caller provides */
   FX_BLOCK_NONE = 3   /* on another device, or without bytes */
 } FxBlockKind;
 
@@ -334,6 +338,7 @@ typedef struct FxEvent {
   uint32_t awaited_by;  /* index of a step of another stream */
 } FxEvent;
 
+/* Puts the storages of a plan on one device, and orders the work of the device. */
 typedef struct FxPlacement {
   uint32_t version;
   uint32_t size;
@@ -346,7 +351,7 @@ typedef struct FxPlacement {
   FX_SPAN(uint16_t, streams);   /* one for each step */
   FX_SPAN(FxEvent, events);     /* sorted by awaited_by */
   FX_SPAN(FxBlock, workspaces); /* one for each step, of kind ARENA or NONE */
-  FX_SPAN(uint16_t, kernels);   /* one for each step: the kernel that the provider chose, or 0 */
+  FX_SPAN(uint16_t, kernels);   /* one for each step: number of the chosen kernel, or 0 */
 } FxPlacement;
 
 #ifdef __cplusplus

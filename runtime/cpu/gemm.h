@@ -4,9 +4,9 @@
 // threads.
 //
 // The blocks follow Goto and van de Geijn, "Anatomy of high-performance matrix multiplication"
-// (2008). A unit computes kBlockRows x kBlockColumns elements of the result. Operands are converted
-// to the type in which the body computes, and are packed into panels. A micro kernel reads the
-// panels in order.
+// (2008). A unit of work computes kBlockRows x kBlockColumns elements of the result. Operands are
+// converted to the type in which the body computes, and are packed into panels. A micro kernel
+// reads the panels in order.
 #pragma once
 
 #include "runtime/ops/kernels/tile.h"
@@ -21,7 +21,7 @@ namespace {
 constexpr int kBlockRows = 96, kBlockColumns = 256, kBlockDepth = 256;
 constexpr int kPanelRows = 6;
 
-// A vector of T that is as wide as the instruction set allows. It has the operations that a chain
+// A vector of T that is as wide as the instruction set allows. It has the operations that gemm
 // needs.
 template <class T>
 struct Vector {

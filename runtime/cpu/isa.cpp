@@ -22,7 +22,7 @@ struct Isa {
   const FxKernelTable* (*table)();
 };
 
-// The builtin also checks whether the system saves the wide registers.
+// __builtin_cpu_supports() also checks whether the system saves the wide registers.
 constexpr Isa kIsas[] = {
 #if FX_HAS_AVX2
     {"avx512",

@@ -1,6 +1,6 @@
-// The kernels of a CPU, compiled once for each instruction set (named by FX_ISA). An object exports
-// only its table: all functions have internal linkage, the C++ library is not used, and the
-// compiler must not fuse products and sums.
+// The kernels of a CPU. This file is compiled once for each instruction set, and FX_ISA is the name
+// of the set. An object exports only its table, so all functions have internal linkage and the C++
+// library is not used. The compiler must not fuse products and sums.
 
 #include "runtime/cpu/gemm.h"
 #include "runtime/ops/kernels/bodies.h"

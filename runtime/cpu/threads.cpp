@@ -12,7 +12,8 @@
 namespace fxopt {
 namespace {
 
-// By arithmetic: no register of a particular processor is needed.
+// Computes with a subnormal number, because reading the processor setting needs code for each
+// processor.
 bool keeps_subnormals_here() {
   volatile float smallest_normal = std::numeric_limits<float>::min();
   volatile float half = smallest_normal * 0.5f;
@@ -65,7 +66,8 @@ void ThreadPool::run(int64_t units, const std::function<void(int64_t, int64_t)>&
 bool ThreadPool::keeps_subnormals() {
   bool all = keeps_subnormals_here();
   if (state_ == nullptr) return all;
-  // As many units as threads, each of which waits for the others: every thread gets one.
+  // Posts one task for each helper thread. Each task waits for the other tasks, so every thread
+  // runs one task.
   std::mutex mutex;
   std::condition_variable arrived, ended;
   uint32_t missing = size_ - 1, running = size_ - 1;

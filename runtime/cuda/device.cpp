@@ -149,8 +149,8 @@ void Device::unmap(CUdeviceptr address, int64_t bytes) {
   }
 }
 
-// Once this returns or throws, the host memory belongs to the caller again: a failed wait is
-// retried once.
+// Waits for a copy. A failed wait is retried once, because the caller may free the host memory as
+// soon as this function returns or throws.
 void Device::end_copy(const char* what) const {
   const CUresult result = driver_.cuStreamSynchronize(copies_);
   if (result != CUDA_SUCCESS) driver_.cuStreamSynchronize(copies_);

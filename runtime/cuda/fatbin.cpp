@@ -1,6 +1,6 @@
 #include "runtime/cuda/fatbin.h"
 
-// FXOPT_CUDA_FATBIN: the path of nvcc's output file.
+// Embeds nvcc's output file. FXOPT_CUDA_FATBIN is the path of this file.
 asm(".section .rodata\n"
     ".balign 64\n"
     ".globl fxopt_cuda_fatbin\n"

@@ -1,6 +1,7 @@
-// The kernels of a GPU: fx_NAME_TYPE for every body and every type in which it computes. A block
-// has one unit, `first` plus its index. Compile with --fmad=false: operations to be rounded
-// together use fma().
+// The kernels of a GPU. Each body in bodies.inc has a kernel fx_NAME_TYPE for every type in which
+// the body computes. A block computes one unit of work, whose number is `first` plus the index of
+// the block. Compile with --fmad=false. If a product and a sum must be rounded only once, the body
+// calls fma().
 #define FX_HAS_LANES 1
 
 #include "runtime/cuda/gemm.h"

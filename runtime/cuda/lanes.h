@@ -1,5 +1,5 @@
-// The threads of a block, as lanes that share a unit. This file is plain CUDA. nvcc compiles it for
-// GPUs. g++ compiles it for the emulation, which defines CUDA's keywords.
+// The threads of a block, as lanes that share a unit of work. This file is plain CUDA. nvcc
+// compiles it for GPUs. g++ compiles it for the emulation, which defines CUDA's keywords.
 #pragma once
 
 #include "runtime/ops/kernels/device.h"

@@ -1,4 +1,4 @@
-// The plugin's interface. Exceptions end here.
+// The functions of the plugin's interface. They convert exceptions to statuses.
 
 #include <algorithm>
 #include <cstdio>

@@ -53,7 +53,7 @@ void Program::give_back() {
   try {
     if (tables_ != 0) device_.free(tables_);
   } catch (const DeviceError&) {
-    // Device memory is released with the device.
+    // The memory is freed when the device is closed.
   }
 }
 
@@ -136,7 +136,7 @@ void Program::issue(const Launch& launch, CUstream stream) const {
   }
 }
 
-// The other streams start after the work of the first stream.
+// Lets all other streams wait for the earlier work of the first stream.
 void Program::begin_streams() {
   driver_.check(driver_.cuEventRecord(begin_, streams_[0]), "record an event");
   for (size_t i = 1; i < streams_.size(); ++i)

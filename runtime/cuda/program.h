@@ -1,4 +1,5 @@
-// Kernel launches that are ready to be issued. The tables of the launches are on the GPU.
+// Kernel launches that are ready to be issued. The views and numbers of all launches are in GPU
+// memory.
 #pragma once
 
 #include <memory>
@@ -52,8 +53,8 @@ class Program {
   std::vector<uint16_t> stream_of_;  // the stream of each step
   std::vector<CUevent> events_;      // all events of this program
   CUevent begin_ = nullptr, end_ = nullptr, joint_ = nullptr;
-  CUdeviceptr tables_ = 0;  // views and numbers of all calls, then an error word for each launch
-  CUdeviceptr errors_ = 0;  // the error words within tables_
+  CUdeviceptr tables_ = 0;  // views and numbers of all calls, then the error of each launch
+  CUdeviceptr errors_ = 0;  // address of the errors within tables_
   std::vector<int64_t> no_errors_, read_errors_;
 };
 

@@ -37,14 +37,15 @@ FxCompute compute_of(DType dtype) {
   return is_floating(dtype) ? FX_COMPUTE_FLOAT : FX_COMPUTE_INT64;
 }
 
-// A view as the host sees it, of any rank.
+// Sizes and strides of a view. The rank may be above FX_MAX_RANK.
 struct Strided {
   Sizes sizes, strides;
 };
 
 // Simplifies views that are iterated together. Removes dimensions of size 1 and joins neighbouring
-// dimensions that are contiguous in every view; the order of linear indices stays. Dimensions
-// before `split` and after it are joined separately. Returns the new split.
+// dimensions that are contiguous in every view. Linear indices keep their order. Dimensions below
+// `split` are not joined with other dimensions. Returns the number of remaining dimensions below
+// `split`.
 size_t join_dims(std::vector<Strided*> views, size_t split) {
   Strided& lead = *views.front();
   std::vector<size_t> kept;  // the last of each group of joined dimensions
@@ -99,7 +100,7 @@ FxView number_view(const FxNumber& number) {
 Strided broadcast_to(const TensorShape& from, const Sizes& sizes) {
   Strided layout{sizes, Sizes(sizes.size(), 0)};
   const size_t shift = sizes.size() - std::min(sizes.size(), from.rank());
-  if (from.rank() > sizes.size()) layout.sizes.clear();  // ViewGroup refuses views of other sizes
+  if (from.rank() > sizes.size()) layout.sizes.clear();  // ViewGroup::finish() then fails
   for (size_t d = 0; d < from.rank() && d < sizes.size(); ++d) {
     if (from.sizes[d] != 1 && from.sizes[d] != sizes[shift + d]) layout.sizes.clear();
   }
@@ -113,7 +114,7 @@ Strided layout_of(const TensorShape& shape) { return {shape.sizes, shape.strides
 
 FxView view_of(const Operand& operand) { return view_of(layout_of(operand.shape), operand.shape.dtype, operand.data); }
 
-// The number of sizes is the rank, which a view limits.
+// Returns false if the layout has more dimensions than an FxView can have.
 bool has_room(const Strided& layout, std::string& why) {
   if (layout.sizes.size() <= FX_MAX_RANK) return true;
   why = "more than " + std::to_string(FX_MAX_RANK) + " non-contiguous dimensions";
@@ -127,8 +128,7 @@ bool are_alike(const std::vector<Strided*>& layouts) {
   });
 }
 
-// Sets ranks and data of views that are iterated together. Returns false if more than FX_MAX_RANK
-// dimensions remain.
+// Makes the views of tensors that are iterated together.
 class ViewGroup {
  public:
   void add(const Operand& operand) { add(layout_of(operand.shape), operand); }
@@ -136,7 +136,8 @@ class ViewGroup {
     items_.push_back({std::move(layout), operand.shape.dtype, operand.data, {}, false});
   }
   void add_number(const FxNumber& number) { items_.push_back({{}, DType::kUnspecified, nullptr, number, true}); }
-  // Returns true if the views match. `split`: see join_dims().
+  // Returns false if sizes differ, or if more than FX_MAX_RANK dimensions remain. See join_dims()
+  // for `split`.
   bool finish(BoundCall& bound, std::string& why, size_t split = 0, size_t* new_split = nullptr) {
     std::vector<Strided*> layouts;
     for (Item& item : items_) {
@@ -166,7 +167,7 @@ class ViewGroup {
   std::vector<Item> items_;
 };
 
-// Joins one view's dimensions on its own.
+// Adds the view of one operand, which is not iterated together with other views.
 bool add_alone(BoundCall& bound, const Operand& operand, std::string& why) {
   ViewGroup group;
   group.add(operand);
@@ -184,7 +185,7 @@ bool add_params(const Binder& binder, BoundCall& bound, std::string& why) {
   return all_known;
 }
 
-// Elements that are only moved are integers of their size, so that a NaN keeps its bits.
+// Gives all views an integer dtype of the same element size, so that a copied NaN keeps its bits.
 void keep_bits(BoundCall& bound) {
   constexpr DType kBySize[] = {DType::kUnspecified, DType::kInt8,        DType::kInt16,
                                DType::kUnspecified, DType::kInt32,       DType::kUnspecified,
@@ -201,7 +202,8 @@ BoundCall empty_call(uint32_t num_results, DType dtype) { return {{}, num_result
 
 int64_t wrap(int64_t dim, size_t rank) { return dim < 0 ? dim + static_cast<int64_t>(rank) : dim; }
 
-// Moves dimensions to the end, in order; the others stay before them, in order.
+// Moves the dimensions whose entry in `moved` is true to the end. Otherwise the order of dimensions
+// does not change.
 Strided move_to_end(const Strided& layout, const std::vector<bool>& moved) {
   Strided result;
   for (const bool wanted : {false, true}) {
@@ -220,9 +222,10 @@ std::vector<bool> last_dims(size_t rank, size_t count) {
   return moved;
 }
 
-// If the recorded sizes differ from the operator's, a kernel would read or write out of bounds.
-// Rules that do not know every call (memory formats, ranges of reals) leave the check to the
-// binder, which compares sizes itself.
+// Returns the reason if the recorded sizes differ from the sizes that the operator computes. A
+// kernel would then access memory out of bounds. The operator's rule (KernelRow::rule) may return
+// nothing for some calls, such as `arange` over reals. For three families, the binder then compares
+// the sizes itself.
 std::optional<std::string> misfit(const KernelRow& row, const StepCall& call) {
   const std::optional<std::vector<TensorShape>> results = row.rule(call);
   if (!results.has_value()) {
@@ -233,12 +236,12 @@ std::optional<std::string> misfit(const KernelRow& row, const StepCall& call) {
   for (uint32_t i = 0; i < call.step().num_results && i < results->size(); ++i) {
     const std::optional<TensorShape> recorded = call.result(i);
     if (recorded.has_value() && recorded->sizes != (*results)[i].sizes)
-      return "the recorded sizes of result " + std::to_string(i) + " differ from the operator's";
+      return "the recorded sizes of result " + std::to_string(i) + " differ from the sizes that the operator computes";
   }
   return std::nullopt;
 }
 
-// The bytes from the first to the last element of a view, both included.
+// The range of bytes from a view's first element to the end of its last element.
 struct Extent {
   const char* first = nullptr;
   const char* end = nullptr;
@@ -263,9 +266,9 @@ bool same_elements(const FxView& a, const FxView& b) {
   return true;
 }
 
-// Storing a tile may change data that a later tile loads. As in PyTorch, an operand is the result
-// itself or shares no memory with it, and a result has each element once (ATen/MemoryOverlap.cpp).
-// Interleaved views without common elements are refused as well.
+// Returns true if a result overlaps itself or an operand, because a kernel could then load elements
+// that it has overwritten. As in PyTorch (ATen/MemoryOverlap.cpp), an operand may be the result
+// itself. Interleaved views are refused even if they share no element.
 bool overlaps_itself(const BoundCall& bound) {
   for (uint32_t r = 0; r < bound.num_results; ++r) {
     const FxView& result = bound.views[r];
@@ -390,7 +393,7 @@ std::optional<BoundCall> dropout(const Binder& binder, std::string& why) {
     group.add(layout_of(shape), {shape, const_cast<void*>(binder.drawn()), false});
   }
   bound.params.push_back(number_of(binder.call().number("p").value_or(ScalarValue{})));
-  // None means training.
+  // If `train` is None, the mode is training.
   bound.params.push_back(whole(binder.call().is_given("train") ? binder.call().integer("train").value_or(1) : 1));
   if (!group.finish(bound, why)) return std::nullopt;
   return bound;
@@ -428,7 +431,7 @@ std::optional<BoundCall> cat(const Binder& binder, std::string& why) {
   for (const FxWord item : items_of(binder.call().plan(), list)) {
     const std::optional<Operand> operand = binder.of_word(item);
     if (!operand.has_value() || operand->is_absent) return std::nullopt;
-    // an empty list in the old style
+    // torch.cat ignores 1-D tensors without elements.
     if (operand->shape.rank() == 1 && operand->shape.sizes[0] == 0) continue;
     if (operand->shape.rank() != result->shape.rank() || dim >= result->shape.rank()) return std::nullopt;
     part.shape.sizes[dim] = operand->shape.sizes[dim];
@@ -567,7 +570,8 @@ std::optional<BoundCall> softmax(const Binder& binder, std::string& why) {
 
 namespace {
 
-// Rows of norms: whole tensors are iterated together, statistics by row, parameters along a row.
+// The kind of a norm's tensor: all elements, one statistic for each row, or one parameter for each
+// element of a row.
 enum class RowPart : uint8_t { kWhole, kStatistic, kParameter };
 struct RowItem {
   const Operand& operand;
@@ -575,11 +579,11 @@ struct RowItem {
   double number = 0;  // replaces a parameter that is None
 };
 
-// Adds the views of items to a call. `shape` has the rows in its last `row_rank` dimensions.
+// Adds the views of `items` to a call. The last `row_rank` dimensions of `shape` are a row.
 std::optional<BoundCall> with_rows(BoundCall bound, const TensorShape& shape, size_t row_rank,
                                    const std::vector<RowItem>& items, std::string& why) {
-  // Broadcasts parameters over rows and statistics over the elements of a row, so that all iterate
-  // together.
+  // Broadcasts parameters over rows and statistics over the elements of a row, so that every layout
+  // has the sizes of `shape`.
   std::vector<Strided> layouts;
   for (const RowItem& item : items) {
     const TensorShape& own = item.operand.shape;
@@ -651,7 +655,7 @@ std::optional<BoundCall> layer_norm_backward(const Binder& binder, std::string& 
                    why);
 }
 
-// mm, bmm and addmm: a single matrix gets a batch of one.
+// Binds mm, bmm and addmm. A matrix without a batch dimension gets a batch of size 1.
 std::optional<BoundCall> product(const Binder& binder, std::string&) {
   const bool is_added = binder.row().body == "addmm";
   const std::optional<Operand> result = binder.result(0), a = binder.tensor(is_added ? "mat1" : "self"),
@@ -707,7 +711,7 @@ std::optional<BoundCall> add_rows(const Binder& binder, std::string& why) {
   size_t split = 0;
   if (!group.finish(rows, why, g->shape.rank() - 1, &split)) return std::nullopt;
   FxView& view = rows.views.front();
-  if (split == view.rank) {  // one column: join_dims() has removed it
+  if (split == view.rank) {  // join_dims() has removed a single column
     view.size[view.rank] = 1;
     view.stride[view.rank] = 1;
     ++view.rank;
@@ -725,7 +729,7 @@ namespace {
 
 FxView weights_of(const Operand& weight) { return weight.is_absent ? number_view(whole(1)) : view_of(weight); }
 
-// [C] becomes a batch of one.
+// Adds a batch dimension of size 1 if the shape has one dimension less than `rank`.
 TensorShape as_batch(TensorShape shape, size_t rank) {
   if (shape.rank() + 1 == rank) {
     shape.sizes.insert(shape.sizes.begin(), 1);

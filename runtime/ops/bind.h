@@ -17,8 +17,8 @@ struct KernelRow;
 // Returns the address of a storage's first byte, or null for a storage without bytes.
 using AddressOf = std::function<void*(uint32_t storage)>;
 
-// A step in the form that a kernel takes. The views point into storages. A BoundCall has no pointer
-// into the plan.
+// A call of an operator in the form that a kernel takes. The views point into storages. A BoundCall
+// has no pointer into the plan.
 struct BoundCall {
   std::vector<FxView> views;  // results, then operands
   uint32_t num_results = 0;
@@ -31,14 +31,15 @@ struct BoundCall {
   uint32_t num_operands() const { return static_cast<uint32_t>(views.size()) - num_results; }
 };
 
-// A tensor of a step with its memory. The sizes are numbers.
+// A tensor that a call uses, with its memory.
 struct Operand {
   TensorShape shape;
   void* data = nullptr;    // the element with all indices 0
   bool is_absent = false;  // true for None and for a result that is not requested
 };
 
-// The data of a step that binders read.
+// Gives binders the arguments and results of a call, and the operator's row in the kernel table. A
+// binder is a function of type BindRule.
 class Binder {
  public:
   Binder(const StepCall& call, const KernelRow& row, const ScalarValues& values, const AddressOf& address,
@@ -60,18 +61,19 @@ class Binder {
   const void* drawn_;
 };
 
-// Makes the views and the numbers that the body of a row needs for a call. Returns nullopt if the
-// body does not support the call. In this case, `why` has the reason, as text for a table.
+// Converts a call to the views and numbers that the operator's kernel takes. If the kernel does not
+// support the call, returns nullopt and sets `why` to the reason.
 using BindRule = std::optional<BoundCall> (*)(const Binder& binder, std::string& why);
 
-// Binds the call of a step. If `drawn` is not null, `drawn` is a row-major mask of bools that
-// replaces the draw of the step. Fails with kUnsupportedOp and the reason if the operator has no
-// row or the call is not supported. O(operands * rank + arguments).
+// Converts step `step` of the plan to a call of a kernel. If `drawn` is not null, the call uses
+// this row-major mask of bools instead of a random mask. Fails with kUnsupportedOp and the reason
+// if fxopt has no kernel for the operator or does not support the call. O(operands * rank +
+// arguments).
 Result<BoundCall> bind_step(const FxPlan& plan, const ScalarValues& values, uint32_t step, const AddressOf& address,
                             const void* drawn = nullptr);
 
-// Each kind of row has one binder. The headers of the kernels document the views and the numbers of
-// each body.
+// The binders of the operators. The headers in ops/kernels document the views and numbers that each
+// kernel takes.
 namespace bindings {
 std::optional<BoundCall> pointwise(const Binder& binder, std::string& why);
 std::optional<BoundCall> dropout(const Binder& binder, std::string& why);

@@ -9,8 +9,8 @@
 namespace fxopt {
 namespace {
 
-// Returns the index of an argument in the schema, keyword-only ones included; nullopt if it has no
-// such argument.
+// Returns the index of an argument among all arguments of the schema, including keyword-only
+// arguments. Returns nullopt if the schema has no argument with this name.
 std::optional<size_t> place_of(const Op* op, std::string_view name) {
   if (op == nullptr || !op->schema.has_value()) return std::nullopt;
   const std::vector<SchemaArg>& args = op->schema->args;

@@ -15,7 +15,7 @@ namespace fxopt {
 struct Op;
 struct SchemaDefault;
 
-// A tensor with numeric sizes and strides. Result rules take and return these shapes.
+// A tensor with numeric sizes and strides. The rules in rules.h take and return these shapes.
 struct TensorShape {
   DType dtype = DType::kUnspecified;
   std::vector<int64_t> sizes;
@@ -52,15 +52,15 @@ void for_each_name(std::string_view names, const Visit& visit) {
 // Returns the dtype of a Python number in PyTorch's type promotion.
 DType dtype_of_number(FxScalarType type);
 
-// The arguments of one step, by their names in the operator's schema. Sizes and scalars have
+// The arguments of one call, by their names in the operator's schema. Sizes and scalars have
 // numeric values.
 class StepCall {
  public:
   StepCall(const FxPlan& plan, const ScalarValues& values, const FxStep& step, const Op* op)
       : plan_(plan), values_(values), step_(step), op_(op) {}
 
-  // Returns the argument with this name as the call stores it. Returns a NONE word
-  // (kNoWord) if the argument is missing or None.
+  // Returns the argument with this name as an FxWord. Returns kNoWord if the argument is missing or
+  // None.
   FxWord word(std::string_view name) const;
   bool is_given(std::string_view name) const;
 

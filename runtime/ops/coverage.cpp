@@ -112,7 +112,8 @@ constexpr std::array<RemedyText, kNumRemedies> kRemedies = {
      {"other attention",
       "flex attention is compiled, so no library has a kernel for it; use scaled_dot_product_attention, which traces "
       "to operators of PyTorch"},
-     {"its graphs", "the plan contains these graphs; trace without the region to inline their calls into the graph"},
+     {"its graphs",
+      "the operator runs graphs; trace without this operator, so that the calls of these graphs are inlined"},
      {"several ranks", "the step communicates with other ranks, but a plan is for one rank"},
      {"a kernel of fxopt", "runtime/README.md explains how to add a row to the kernel table"}}};
 

@@ -12,8 +12,8 @@ namespace {
 using F = KernelFamily;
 using P = Promotion;
 
-// Sorted by name. Bounds: u is the rounding error of one operation. Sums are trees of depth
-// log2(n), bounded here by n.
+// The kernel table, sorted by the operator's name. In the error bounds, sum, mean and max cover
+// the row of a softmax or norm, or the reduced elements. n is the number of these elements.
 constexpr std::array kRows = {
     KernelRow{"aten._log_softmax.default", F::kRow, "log_softmax", P::kFirst, "self", "", bindings::softmax, 8,
               "max|x| + log n", rules::softmax, "SoftMax.cpp"},

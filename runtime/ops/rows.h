@@ -10,7 +10,8 @@
 
 namespace fxopt {
 
-// The loop of a kernel over its operands. Each family is one loop, written once for all devices.
+// The family of a kernel. Kernels of one family share a loop over their operands, which is written
+// once for all devices.
 enum class KernelFamily : uint8_t {
   kPointwise,  // computes an element of the result from one element of each operand
   kCopy,       // moves or converts elements
@@ -19,8 +20,8 @@ enum class KernelFamily : uint8_t {
   kRow,        // softmax and norms, with statistics over the last dimensions
   kLoss,
   kContraction,  // multiplies matrices
-  kGather,       // reads rows by index
-  kScatter,      // adds rows by index
+  kGather,       // reads rows of a tensor by index
+  kScatter,      // adds rows to a tensor by index
   kRandom,
 };
 std::string_view family_name(KernelFamily family);
@@ -31,10 +32,10 @@ enum class Promotion : uint8_t {
   kPromote,  // the promoted dtype of all inputs
   kReal,     // the promoted dtype, or the default real dtype for integers and bools
   kBool,
-  // `dtype` if given; otherwise int64 for integers and bools, and the promoted dtype for other
-  // types.
+  // The argument `dtype` if given. Otherwise int64 for integers and bools, and the promoted dtype
+  // for other types.
   kAccumulate,
-  kOption,  // `dtype` if given, and otherwise the promoted dtype of `inputs`
+  kOption,  // the argument `dtype` if given, otherwise the promoted dtype of `inputs`
 };
 std::string_view promotion_name(Promotion promotion);
 
@@ -42,29 +43,31 @@ std::string_view promotion_name(Promotion promotion);
 // Returns nullopt if an argument is unknown. O(rank * operands).
 using ResultRule = std::optional<std::vector<TensorShape>> (*)(const StepCall& call);
 
-// The description of one operator for all devices. A new operator needs a row, a body, and a new or
-// existing rule.
+// A row of the kernel table, which describes one operator for all devices. A new operator needs a
+// row, a kernel body, and a new or existing ResultRule.
 struct KernelRow {
   std::string_view name;  // "aten.mm.default"
   KernelFamily family;
   std::string_view body;  // the name of the kernel body
   Promotion promotion;
   std::string_view inputs;  // schema names of the arguments whose elements the kernel reads
-  std::string_view params;  // schema names of numbers for the kernel; binders may add numbers
-  BindRule bind;            // turns a call of the operator into a call of the body
-  // In exact mode, the difference from exact arithmetic is at most k * eps * S. eps is the machine
-  // epsilon of the result's dtype.
+  // Schema names of the arguments whose values become FxCall::params. `bind` may add params.
+  std::string_view params;
+  BindRule bind;  // converts a call of the operator to a call of the kernel
+  // The rounding error of each element is at most k * eps * S. eps is the machine epsilon of the
+  // result's dtype.
   double k;
-  // The factor S in the bound that `k` describes, for each element of the first result. Empty if
-  // the operator does not round.
+  // The factor S in the error bound k * eps * S, as a formula for an element of the first result,
+  // such as "|tanh x|". Empty if the operator does not round.
   std::string_view scale;
   ResultRule rule;
   std::string_view read_in;  // files of ATen from which the semantics are taken
 };
 
-// Returns all rows, sorted by name. O(1).
+// Returns the kernel table: all rows, sorted by the operator's name. O(1).
 std::span<const KernelRow> op_rows();
-// Returns the row of an operator, or nullptr if the operator has no row. O(log rows).
+// Returns the operator's row in the kernel table, or nullptr if the table does not have the
+// operator. O(log rows).
 const KernelRow* find_op_row(std::string_view name);
 
 }  // namespace fxopt

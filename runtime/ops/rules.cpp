@@ -29,7 +29,8 @@ bool broadcast_sizes(Sizes& into, const Sizes& other) {
   return true;
 }
 
-// Returns an operand's strides over the result's dimensions: 0 in broadcast dimensions.
+// Returns an operand's strides in the dimensions of the result. Broadcast dimensions have the
+// stride 0.
 Sizes broadcast_strides(const TensorShape& operand, const Sizes& sizes) {
   Sizes strides(sizes.size(), 0);
   const size_t shift = sizes.size() - operand.rank();
@@ -40,7 +41,8 @@ Sizes broadcast_strides(const TensorShape& operand, const Sizes& sizes) {
   return strides;
 }
 
-// Above 0: dimension `a` comes after dimension `b`. TensorIteratorBase::reorder_dimensions.
+// Compares two dimensions like TensorIteratorBase::reorder_dimensions. If the result is above 0,
+// dimension `a` must be outside of dimension `b`.
 int compare_dims(const std::vector<Sizes>& strides, const Sizes& sizes, size_t a, size_t b) {
   for (const Sizes& of : strides) {
     if (of[a] == 0 || of[b] == 0) continue;
@@ -72,14 +74,15 @@ Sizes iterator_strides(const std::vector<Sizes>& strides, const Sizes& sizes) {
   return result;
 }
 
-// Like empty_like() with preserved strides: the strides of a dense tensor, else TensorIterator's
-// layout.
+// Returns the layout of empty_like() with preserved strides. A dense tensor keeps its strides. Any
+// other tensor gets the layout that TensorIterator chooses.
 TensorShape dense_like(DType dtype, const TensorShape& from) {
   if (is_dense(from)) return {dtype, from.sizes, from.strides};
   return {dtype, from.sizes, iterator_strides({from.strides}, from.sizes)};
 }
 
-// Depends on the option `memory_format`.
+// Returns a result with the sizes of `from`, and with the layout that the option `memory_format`
+// selects.
 Results like(const StepCall& call, const TensorShape& from, DType dtype) {
   const MemoryFormat format = call.memory_format("memory_format").value_or(MemoryFormat::kPreserve);
   if (format == MemoryFormat::kContiguous) return one(contiguous(dtype, from.sizes));
@@ -100,7 +103,7 @@ std::optional<DType> promoted(const StepCall& call, const KernelRow& row, std::v
       for (const TensorShape& part : list) type.add_tensor(part.dtype, part.rank() > 0);
       operands.insert(operands.end(), list.begin(), list.end());
     } else if (call.is_given(name) || name == "self" || name == "other") {
-      is_known = false;  // an optional tensor that is None does not take part
+      is_known = false;  // unknown, or None for a required operand
     }
   });
   if (!is_known || operands.empty()) return std::nullopt;
@@ -127,8 +130,8 @@ Results product(const StepCall& call, std::string_view left, std::string_view ri
   return one(contiguous(a->dtype, std::move(sizes)));
 }
 
-// Reduces over `dim`, or over all dimensions if it names none. resize_reduction() in
-// ReduceOpsUtils.h.
+// Returns the result of a reduction over `dim`, like resize_reduction() in ReduceOpsUtils.h. If
+// `dim` is None or empty, all dimensions are reduced.
 Results reduction(const StepCall& call, const TensorShape& from, DType dtype) {
   const std::optional<Sizes> dims = call.is_given("dim") ? call.integers("dim") : Sizes();
   if (!dims.has_value()) return std::nullopt;
@@ -203,7 +206,7 @@ Results cat(const StepCall& call) {
   std::optional<int64_t> dim;
   for (const TensorShape& part : parts) {
     type.add_tensor(part.dtype, part.rank() > 0);
-    // an empty list in the old style, which is ignored
+    // torch.cat ignores 1-D tensors without elements.
     if (part.rank() == 1 && part.sizes[0] == 0) continue;
     if (like == nullptr) {
       like = &part;
@@ -218,7 +221,7 @@ Results cat(const StepCall& call) {
   const std::optional<DType> dtype = type.get();
   if (!dtype.has_value()) return std::nullopt;
   if (like == nullptr) return one(contiguous(*dtype, {0}));
-  // channels_last
+  // The result may have the layout channels_last, which this rule does not compute.
   if (!std::ranges::all_of(parts, is_contiguous) && sizes.size() > 3) return std::nullopt;
   return one(contiguous(*dtype, std::move(sizes)));
 }
@@ -244,7 +247,7 @@ Results amax(const StepCall& call) {
   return from.has_value() ? reduction(call, *from, from->dtype) : std::nullopt;
 }
 
-// The kernel first makes its argument contiguous.
+// The result is contiguous, because the kernel first makes its argument contiguous.
 Results softmax(const StepCall& call) {
   const std::optional<TensorShape> from = call.tensor("self");
   if (!from.has_value()) return std::nullopt;

@@ -2,8 +2,8 @@
 
 #include "runtime/ops/rows.h"
 
-// Rules for results, modelled on ATen's kernels. Each rule returns the results of PyTorch's CPU and
-// CUDA kernels. Fake tensors record the same results in most cases.
+// Rules that return the dtype, sizes and strides of results, as PyTorch's CPU and CUDA kernels
+// choose them. Fake tensors record the same values in most cases.
 namespace fxopt::rules {
 
 using Results = std::optional<std::vector<TensorShape>>;
@@ -14,12 +14,12 @@ using Results = std::optional<std::vector<TensorShape>>;
 // Returns nullopt if sizes do not match.
 std::optional<TensorShape> broadcast(DType dtype, const std::vector<TensorShape>& operands);
 
-// Returns the dtype of the first result according to the row's promotion. The dtype depends on the
+// Returns the dtype of the first result according to KernelRow::promotion. The dtype depends on the
 // inputs. For Promotion::kOption and kAccumulate, it also depends on the argument `dtype`. Returns
 // nullopt if an input is unknown.
 std::optional<DType> promoted_dtype(const StepCall& call, const KernelRow& row);
 
-Results pointwise(const StepCall& call);  // the row sets the operands and the promotion
+Results pointwise(const StepCall& call);  // KernelRow sets the operands and the promotion
 Results in_place(const StepCall& call);   // always the shape of `self`
 Results clone(const StepCall& call);
 Results cat(const StepCall& call);

@@ -13,14 +13,14 @@ namespace {
 
 constexpr size_t kMaxGraphDepth = 64;
 
-// Bytes of one element; 0: unknown, or not a whole number of bytes. Indexed by number in
-// schemas/fxgraph.proto.
+// Returns the bytes of one element. Returns 0 if the number of bytes is unknown or not whole.
+// kSizes has the order of DType in schemas/fxgraph.proto.
 int64_t element_size(FxDType dtype) {
   constexpr int8_t kSizes[] = {0, 1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 2, 2, 4, 8, 1, 1, 1, 1, 1, 0, 1, 1, 4, 1, 2};
   return dtype < std::size(kSizes) ? kSizes[dtype] : 0;
 }
 
-// The rules of one plan whose structure is valid.
+// Checks all rules except structure for one plan in which check_structure() has found no fault.
 class Rules {
  public:
   Rules(const FxPlan& plan, Level level, FaultList& faults, PlanFacts& facts)
@@ -48,7 +48,8 @@ class Rules {
   const FxStorage& storage(uint32_t index) const { return plan_.storages[index]; }
   bool is_empty(uint32_t index) const { return word_number(plan_, storage(index).bytes) == int64_t{0}; }
 
-  // Finds the sources of inputs, and the first step at which each input storage exists.
+  // Checks the sources of storages. Finds the step before which the storage or scalar of each input
+  // exists.
   void check_sources() {
     arrival_.assign(plan_.num_storages, FX_NONE);
     input_of_.assign(plan_.num_tensors, FX_NONE);
@@ -268,7 +269,7 @@ class Rules {
         scalar_at(scalar));
   }
 
-  // Sizes, strides and offset must be known after `known` steps.
+  // Checks that sizes, strides and offset of the tensor are known after `known` steps.
   void check_sizes(uint32_t step, uint32_t tensor, uint32_t known) {
     if (facts_.tensor_ready[tensor] <= known) return;
     add(PlanFaultKind::kScalarLate, step_at(step),
@@ -317,8 +318,8 @@ class Rules {
         is_produced_[index] = true;
       } else if (scalar.source == FX_SCALAR_STEP || scalar.ready > step + 1) {
         add(PlanFaultKind::kScalarReady, step_at(step),
-            "results in " + named("scalar", index) + ", but this scalar is ready after " +
-                std::to_string(scalar.ready) + " steps",
+            "computes " + named("scalar", index) + ", but this scalar is ready after " + std::to_string(scalar.ready) +
+                " steps",
             scalar_at(index));
       }
     }
@@ -326,7 +327,8 @@ class Rules {
     const FxTensor& tensor = plan_.tensors[index];
     check_sizes(step, index, step + 1);
     if (!is_seen_[index]) {
-      // Another step with this result determines nothing new: its scalars are ready by then.
+      // A later step with the same result produces no new scalar, because the scalars are ready
+      // before this step.
       is_seen_[index] = true;
       produce(step, tensor.offset);
       for (uint32_t dim = 0; dim < 2u * tensor.rank; ++dim) produce(step, plan_.words[tensor.dims + dim]);
@@ -334,7 +336,7 @@ class Rules {
     if (tensor.storage == FX_NONE) return;
     if (!is_made(storage(tensor.storage)) || facts_.maker[tensor.storage] != FX_NONE) {
       if (facts_.maker[tensor.storage] == step) return;
-      check_use(step, tensor.storage, "results in");
+      check_use(step, tensor.storage, "has a result in");
       return;
     }
     facts_.maker[tensor.storage] = step;
@@ -394,7 +396,7 @@ class Rules {
         add(PlanFaultKind::kUnmade, subject, "is on " + named("storage", owner) + ", which no step makes",
             storage_at(owner));
       } else if ((storage(owner).flags & FX_STORAGE_RETURNED) == 0) {
-        add(PlanFaultKind::kReturned, subject, "is on " + named("storage", owner) + ", which is not marked as returned",
+        add(PlanFaultKind::kReturned, subject, "is on " + named("storage", owner) + ", which lacks FX_STORAGE_RETURNED",
             storage_at(owner));
       }
     }
@@ -411,7 +413,7 @@ class Rules {
     const uint32_t input = input_of_[word_index(output.value)];
     if (input == FX_NONE) return;
     add(PlanFaultKind::kSharedTensor, subject,
-        "is the tensor of " + named("input", input) + ", but is_input names no input",
+        "is the tensor of " + named("input", input) + ", but `is_input` is FX_NONE",
         tensor_at(word_index(output.value)));
   }
 
@@ -426,7 +428,7 @@ class Rules {
       }
       const bool is_returned = (checked.flags & FX_STORAGE_RETURNED) != 0;
       if (is_returned && !is_output_[checked.alias_class]) {
-        add(PlanFaultKind::kReturned, subject, "is flagged returned, but no output uses this storage");
+        add(PlanFaultKind::kReturned, subject, "has FX_STORAGE_RETURNED, but no output uses it");
       }
       check_bytes(i);
       if (!is_made(checked) || checked.first == FX_NONE) continue;
@@ -461,12 +463,13 @@ class Rules {
     }
   }
 
-  // Checks buffers of collectives and messages between start and wait, and sequence numbers.
+  // Checks the buffers of collectives and messages from the start to the wait. Checks sequence
+  // numbers.
   void check_exchanges() {
     std::vector<uint32_t> written(plan_.num_storages, FX_NONE);
     // the exchange that writes the storage
     std::vector<uint32_t> writer(plan_.num_storages, FX_NONE);
-    std::vector<uint32_t> readers(plan_.num_storages, 0);        // exchanges that read it
+    std::vector<uint32_t> readers(plan_.num_storages, 0);        // number of exchanges that read it
     std::vector<uint32_t> reader(plan_.num_storages, FX_NONE);   // the latest such exchange
     std::vector<uint32_t> sequence(plan_.num_groups, 0);         // the next number of each group
     std::vector<uint32_t> counted(plan_.num_storages, FX_NONE);  // the step that last counted it
@@ -518,7 +521,8 @@ class Rules {
     }
   }
 
-  // A buffer is needed until its last wait; without a wait, until the last step.
+  // Checks that a buffer lives until the last wait for the collective or message that uses the
+  // buffer. If no step waits, the buffer must live until the last step.
   void check_end_of_buffer(uint32_t exchange, uint32_t used, uint32_t wait) {
     const FxStorage& buffer = storage(used);
     const uint32_t end = wait == FX_NONE ? num_steps_ - 1 : wait;
@@ -550,10 +554,10 @@ class Rules {
   FaultList& faults_;
   PlanFacts& facts_;
   const uint32_t num_steps_;
-  // by storage that no step makes: the first step that may use it, or FX_NONE
+  // by storage: if no step makes it, the first step that may use it; otherwise FX_NONE
   std::vector<uint32_t> arrival_;
   std::vector<uint32_t> input_of_;                       // by tensor: its first input
-  std::vector<uint32_t> scalar_arrival_;                 // by scalar that is an input
+  std::vector<uint32_t> scalar_arrival_;                 // by scalar: like arrival_, for inputs
   std::vector<bool> is_freed_, is_written_, is_output_;  // by storage
   std::vector<bool> is_seen_;                            // by tensor: a step has it as a result
   std::vector<bool> is_produced_;                        // by scalar
@@ -563,7 +567,7 @@ class Graphs {
  public:
   explicit Graphs(FaultList& faults) : faults_(faults) {}
 
-  // Returns the nesting depth of the graphs that the plan calls, the plan included.
+  // Returns the nesting depth of the plan, which is 1 if the plan calls no graph.
   size_t check(const FxPlan& plan, Level level, PlanFacts& facts) {
     size_t height = 1;
     open_.push_back(&plan);

@@ -12,7 +12,7 @@ namespace fxopt {
 
 // The rule that a plan or a placement breaks. The names that plan_fault_name() returns are stable.
 enum class PlanFaultKind : uint8_t {
-  // Faults of structure. The other rules are checked only if a plan has none of these faults.
+  // Faults of structure. If a plan has one of these faults, the rules below are not checked.
   kBadVersion,
   kBadArray,  // an array is null, or has more entries than indices can address
   kBadIndex,  // an index or a span is beyond its array
@@ -20,36 +20,39 @@ enum class PlanFaultKind : uint8_t {
   kBadList,   // a list contains itself, or is nested more than 64 deep
   kBadGraph,  // a graph contains itself, or is nested more than 64 deep
   kBadCode,   // scalar code underflows its stack, or does not leave exactly one value
-  kTooLarge,  // arguments share lists so often that walking the plan would take too long
+  // Arguments refer to the same lists very often. A walk over the plan visits a list once for each
+  // reference, and would take too long.
+  kTooLarge,
 
-  // Scalars.
-  kScalarOrder,   // code pushes a scalar that is not listed before it
-  kScalarReady,   // the `ready` of a scalar contradicts its operands or its source
+  // Faults of scalars (FxScalar).
+  kScalarOrder,   // a scalar's code uses a scalar that is not earlier in the plan's list
+  kScalarReady,   // FxScalar::ready contradicts the scalar's operands or source
   kScalarSource,  // no input or caller provides the scalar
   kScalarUnmade,  // the step that must produce the scalar does not produce it
-  kScalarLate,    // a step needs the scalar before it is ready
+  kScalarLate,    // a step needs the scalar before its value is known
 
-  // Storages and tensors.
+  // Faults of storages and tensors.
   kUnmade,          // a storage is read or written before it exists
   kLifetime,        // a storage is used outside its lifetime, or its lifetime is wrong
   kFree,            // the wrong storage is freed, or a storage is freed twice or at the wrong step
   kNotFreed,        // a storage is neither freed nor returned
   kReturned,        // FX_STORAGE_RETURNED contradicts the outputs
-  kFlags,           // flags of a step or a storage contradict the lists of steps
-  kSource,          // a storage has a source that is illegal in this plan
-  kBytesLate,       // a size is known later or earlier than the source allows
+  kFlags,           // a step's flags contradict its fields, or FX_STORAGE_WRITTEN is wrong
+  kSource,          // a storage's FxSource is illegal in this plan
+  kBytesLate,       // a storage's size is known later or earlier than its FxSource allows
   kNegative,        // a size, stride, offset or number of bytes is negative
   kOutsideStorage,  // a tensor reaches beyond its storage
 
-  // Order.
+  // Faults of order. A collective or a message is an exchange, which begins with the step that
+  // starts it and ends with the last step that waits for it.
   kWait,            // a step waits for a step that is not earlier or starts no exchange
   kBusy,            // a step uses a buffer of an exchange that has not ended
   kEndsInExchange,  // a buffer's lifetime ends before its exchange ends
   kSequence,
-  kSharedTensor,  // an output's `is_input` does not refer to the input with the same tensor
-  kAfter,         // an entry of `after` is a step that is not earlier
+  kSharedTensor,  // FxOutput::is_input is not the index of the input with the same value
+  kAfter,         // an entry of the step's list `after` is not an earlier step
 
-  // Placements.
+  // Faults of placements.
   kFaultyPlan,  // check_plan() reports faults, so the placement is not checked
   kPlacementSize,
   kStream,
@@ -57,7 +60,7 @@ enum class PlanFaultKind : uint8_t {
   kBlock,             // a block has the wrong kind for its storage, or an illegal range
   kBlockSmall,        // a block has fewer bytes than its storage
   kBlocksOverlap,     // two blocks share bytes while both are in use
-  kWorkspaceOverlap,  // kBlocksOverlap, if one of the two blocks is a workspace
+  kWorkspaceOverlap,  // the same as kBlocksOverlap, but one of the blocks is a workspace
   kUnordered,         // two streams use one storage, and no event orders the uses
   kLowerBound,
 };
@@ -67,7 +70,7 @@ inline constexpr size_t kNumPlanFaultKinds = static_cast<size_t>(PlanFaultKind::
 // Returns the name of a kind, such as "outside-storage".
 std::string_view plan_fault_name(PlanFaultKind kind);
 
-// One fault. An index is FX_NONE if it does not apply to the fault.
+// One fault of a plan or a placement. An index is FX_NONE if it does not apply to the fault.
 struct PlanFault {
   PlanFaultKind kind = PlanFaultKind::kBadVersion;
   uint32_t step = FX_NONE;

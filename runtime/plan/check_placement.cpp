@@ -9,8 +9,9 @@ namespace {
 
 constexpr uint32_t kMaxStreams = 64;
 
-// For each step, its progress relative to the steps of each stream: vector clocks. Only clocks that
-// an event passes on are stored.
+// Vector clocks. The clock of a stream A has an entry for each stream B: the last step of B that is
+// known to end before the next step of A. The clock of a step is stored only if another step awaits
+// an event of the step.
 class Clocks {
  public:
   Clocks(const FxPlacement& placement, size_t num_steps) : placement_(placement), num_streams_(placement.stream_count) {
@@ -20,7 +21,8 @@ class Clocks {
     saved_.assign(num_steps, FX_NONE);
   }
 
-  // Takes steps in order; events are sorted by the step that awaits them.
+  // Advances to `step`. Steps must be passed in order, because events are sorted by the step that
+  // awaits them.
   void begin(uint32_t step) {
     stream_ = placement_.streams[step];
     uint32_t* clock = &now_[size_t{stream_} * num_streams_];
@@ -41,7 +43,7 @@ class Clocks {
     std::copy(clock, clock + num_streams_, &room_[size_t{saved_[step]} * num_streams_]);
   }
 
-  // Returns true if the current step runs after `step`, which is not later.
+  // Returns true if the current step is known to run after `step`. `step` must not be later.
   bool is_behind(uint32_t step) const { return now_[size_t{stream_} * num_streams_ + placement_.streams[step]] > step; }
 
  private:
@@ -49,13 +51,13 @@ class Clocks {
   const uint32_t num_streams_;
   uint32_t stream_ = 0;
   uint64_t event_ = 0;
-  std::vector<uint32_t> now_;    // by stream, by stream: the last step known to have run, plus 1
-  std::vector<uint32_t> waits_;  // by step: how many steps await the event it records
+  std::vector<uint32_t> now_;    // by stream, then by stream: the last step that has run, plus 1
+  std::vector<uint32_t> waits_;  // by step: number of steps that await its event
   std::vector<uint32_t> saved_;  // by step: its clock in room_
   std::vector<uint32_t> room_, free_;
 };
 
-// For each key, one step of each stream: the latest one set.
+// For each key and stream, stores the step of the last call of set().
 class LastOnStream {
  public:
   explicit LastOnStream(size_t keys) : heads_(keys, FX_NONE) {}
@@ -71,7 +73,7 @@ class LastOnStream {
   }
   void clear(size_t key) { heads_[key] = FX_NONE; }
 
-  // Calls see(step).
+  // Calls see(step) for the stored step of each stream.
   template <class See>
   void for_each(size_t key, const See& see) const {
     for (uint32_t i = heads_[key]; i != FX_NONE; i = entries_[i].next) see(entries_[i].step);
@@ -110,9 +112,10 @@ class PlacementRules {
   }
 
  private:
-  // Blocks that use the same bytes in turn. Owners are storages, then the workspaces of steps.
+  // Two blocks that use the same bytes one after the other. An owner of a block is the index of a
+  // storage, or num_storages_ plus the step of a workspace.
   struct Pair {
-    uint32_t begin;  // the first step that uses the later one
+    uint32_t begin;  // the first step that uses the later block
     uint32_t earlier, later;
   };
   struct Alive {
@@ -214,8 +217,9 @@ class PlacementRules {
     }
   }
 
-  // Legal kinds: ARENA for planned storages, LATE for late ones. LATE is also legal for planned
-  // storages that are returned or whose size depends on inputs. NONE is for storages without bytes.
+  // Checks a storage's block. ARENA is legal for planned storages, LATE for late storages, and
+  // GIVEN for the caller's storages. LATE is also legal for planned storages that are returned or
+  // whose size depends on inputs. NONE is legal for storages without bytes or on another device.
   void check_block(uint32_t index, bool is_here) {
     const FxStorage& storage = plan_.storages[index];
     const FxBlock& block = placement_.blocks[index];
@@ -275,8 +279,9 @@ class PlacementRules {
     return {step, facts_.last_wait[step] == FX_NONE ? num_steps_ - 1 : facts_.last_wait[step]};
   }
 
-  // Visits the blocks by the step that takes them, tracks the last owner of each byte, and collects
-  // pairs of consecutive owners. Other pairs are ordered by the owners between them.
+  // Visits the blocks in the order of their first steps, and tracks the last owner of each byte.
+  // Collects the pairs of owners that directly follow each other. If these pairs are ordered, all
+  // pairs are ordered.
   void find_shared_bytes() {
     std::vector<uint32_t> owners;
     for (uint32_t owner = 0; owner < num_storages_ + num_steps_; ++owner) {
@@ -335,8 +340,8 @@ class PlacementRules {
         subject_of(earlier));
   }
 
-  // Visits the steps and checks that each runs after its dependencies, and that bytes change owners
-  // in order.
+  // Checks that each step runs after its dependencies. Checks that a block is used only after all
+  // users of the previous owner of its bytes.
   void check_order() {
     Clocks clocks(placement_, num_steps_);
     written_.assign(num_storages_, FX_NONE);
@@ -374,8 +379,8 @@ class PlacementRules {
     if (step.kind == FX_STEP_WAIT && step.other != FX_NONE) check_wait(index, clocks);
   }
 
-  // The wait makes the results of the exchange available: later steps must follow the wait, not
-  // only the exchange.
+  // Checks a wait. The results of the exchange are available only after the wait, so the wait is
+  // treated as a write to these results.
   void check_wait(uint32_t index, const Clocks& clocks) {
     const uint32_t exchange = plan_.steps[index].other;
     if (!clocks.is_behind(exchange)) unordered(index, exchange, "for which it waits", {});
@@ -436,14 +441,14 @@ class PlacementRules {
     int64_t end = 0;
     uint32_t owner = 0;
   };
-  std::map<int64_t, Segment> segments_;  // by begin in the arena: the last owner so far
+  std::map<int64_t, Segment> segments_;  // by first byte in the arena: the last owner so far
   std::vector<Pair> pairs_;
-  std::vector<uint32_t> written_;     // for for_each_access()
+  std::vector<uint32_t> written_;     // scratch space of for_each_access()
   std::vector<uint32_t> last_write_;  // by storage
   std::vector<uint32_t> exchange_;    // by storage: the unfinished exchange that writes it
   // last pair of steps reported as unordered
   std::pair<uint32_t, uint32_t> reported_{FX_NONE, FX_NONE};
-  LastOnStream readers_;  // by storage, since its last write
+  LastOnStream readers_;  // by storage: readers since the last write
   LastOnStream users_;    // by owner
 };
 

@@ -49,7 +49,8 @@ class Structure {
   }
 
  private:
-  // State of the list that begins at a word. Other values: its nesting depth, from 1.
+  // States of the list that begins at a word. Any other value is the nesting depth of the list,
+  // from 1.
   static constexpr uint8_t kUnseen = 0;
   static constexpr uint8_t kFaulty = 254;
   static constexpr uint8_t kOpen = 255;
@@ -102,14 +103,14 @@ class Structure {
         std::string(field) + " is " + std::to_string(index) + ", but there are " + std::to_string(count) + " " + array);
     return false;
   }
-  // FX_NONE is legal.
+  // Like check_index(), but FX_NONE is legal.
   bool check_optional(Subject subject, const char* field, uint32_t index, uint64_t count, const char* array) {
     return index == FX_NONE || check_index(subject, field, index, count, array);
   }
   bool check_span(Subject subject, const char* field, uint64_t first, uint64_t num, uint64_t count, const char* array) {
     if (num == 0 || (first <= count && num <= count - first)) return true;
     faults_.add(PlanFaultKind::kBadIndex, subject,
-                std::string(field) + " spans " + std::to_string(num) + " from " + std::to_string(first) +
+                std::string(field) + " spans " + std::to_string(num) + " entries from " + std::to_string(first) +
                     ", but there are " + std::to_string(count) + " " + array);
     return false;
   }
@@ -117,21 +118,22 @@ class Structure {
     check_optional(subject, field, index, plan_.num_strings, "strings");
   }
 
-  // Returns false if the plan is too large.
+  // Takes `amount` from the budget of words. Returns false if the budget is exhausted.
   bool charge(uint64_t amount) {
     if (amount <= budget_) {
       budget_ -= amount;
       return true;
     }
     if (!too_large_) {
-      faults_.add(PlanFaultKind::kTooLarge, {}, "lists and spans overlap so often that the plan cannot be walked");
+      faults_.add(PlanFaultKind::kTooLarge, {},
+                  "lists and spans overlap so often that a walk over the plan would take too long");
     }
     too_large_ = true;
     budget_ = 0;
     return false;
   }
 
-  // Checks a word of any kind, and its target.
+  // Checks a word of any kind, and the entry to which the word refers.
   bool check_word(Subject subject, const char* field, FxWord word, unsigned depth = 0) {
     const uint64_t index = word_index(word);
     switch (word_kind(word)) {
@@ -213,7 +215,8 @@ class Structure {
     return state;
   }
 
-  // Visits the leaves of a valid word. Recursion is as deep as the lists.
+  // Calls see() for a valid word, or for each element of a list. The recursion is as deep as the
+  // lists are nested.
   template <class See>
   void walk(FxWord word, const See& see) {
     if (word_kind(word) != FX_WORD_LIST) return see(word);
@@ -303,7 +306,8 @@ class Structure {
     }
   }
 
-  // A size: an integer or a scalar, or none if that is legal.
+  // Checks a word that must be an integer or an integer scalar. NONE is legal if `may_be_none` is
+  // true.
   bool check_amount(Subject subject, const char* field, FxWord word, bool may_be_none) {
     const uint64_t kind = word_kind(word);
     if (kind == FX_WORD_NONE && may_be_none) return true;
@@ -330,7 +334,7 @@ class Structure {
       check_name(subject, "device", storage.device);
       check_optional(subject, "node", storage.node, plan_.num_nodes, "nodes");
       const bool follows = (storage.flags & FX_STORAGE_FOLLOWS) != 0;
-      if (follows && word_kind(storage.bytes) != FX_WORD_NONE) bad_value(subject, "follows its call and has a size");
+      if (follows && word_kind(storage.bytes) != FX_WORD_NONE) bad_value(subject, "has FX_STORAGE_FOLLOWS and a size");
       check_amount(subject, "bytes", storage.bytes, follows);
       if (storage.alias_class > i || plan_.storages[storage.alias_class].alias_class != storage.alias_class) {
         bad_value(subject, "alias_class " + std::to_string(storage.alias_class) + " is not the smallest of its class");
@@ -369,7 +373,7 @@ class Structure {
     }
   }
 
-  // A value from an input or a step. A recorded number is legal too.
+  // Checks the value of an input or a result: a tensor, a scalar, a recorded number or NONE.
   bool check_given(Subject subject, const char* field, FxWord word) {
     const uint64_t kind = word_kind(word);
     if (kind != FX_WORD_TENSOR && kind != FX_WORD_SCALAR && kind != FX_WORD_NONE && !is_number(kind)) {
@@ -505,7 +509,7 @@ class Structure {
   FaultList& faults_;
   PlanFacts& facts_;
   const size_t before_;
-  uint64_t budget_ = 0;  // words that may still be walked
+  uint64_t budget_ = 0;  // number of words that may still be visited
   bool too_large_ = false;
   std::vector<uint8_t> lists_;  // by word
 };

@@ -11,21 +11,22 @@
 
 namespace fxopt::plan_check {
 
-// The files of the checker share these functions. The checker has its own functions that decode
-// words, because it must not share code with the planner.
+// Functions that decode words (FxWord). The checker does not use the functions of plan.h, because
+// it must not share code with the planner.
 inline uint64_t word_kind(FxWord word) { return word & 0xFF; }
 inline uint64_t word_index(FxWord word) { return word >> 8; }
 
-// Returns the number in a word, or nullopt if the plan does not store a number for the word. The
-// word must be valid.
+// Returns the integer of a word of the kind FX_WORD_INT or FX_WORD_NUMBER. Returns nullopt for
+// words of all other kinds. The word must be valid.
 inline std::optional<int64_t> word_number(const FxPlan& plan, FxWord word) {
   if (word_kind(word) == FX_WORD_INT) return static_cast<int64_t>(word) >> 8;
   if (word_kind(word) == FX_WORD_NUMBER) return plan.numbers[word_index(word)];
   return std::nullopt;
 }
 
-// Returns true if both indices refer to the same device. Two different strings may have equal text.
-// FX_NONE represents a device that differs from all others.
+// Returns true if both indices refer to the same device. Strings with different indices may have
+// equal text, so the texts are compared. FX_NONE means that no device is recorded, and differs from
+// every device.
 inline bool is_same_device(const FxPlan& plan, uint32_t a, uint32_t b) {
   if (a == b) return true;
   if (a == FX_NONE || b == FX_NONE) return false;
@@ -75,8 +76,9 @@ class FaultList {
   bool full() const { return faults_.size() >= kMaxPlanFaults; }
   size_t size() const { return faults_.size(); }
 
-  // Adds a fault with the text "step 4: message". `other` is a second subject of the fault. Nothing
-  // is added if the list is full.
+  // Adds a fault. Its text is `message` after the name of the subject, for example "step 4: ...".
+  // `other` is a second part of the plan that the fault involves. If the list is full, nothing is
+  // added.
   void add(PlanFaultKind kind, Subject subject, const std::string& message, Subject other = {});
 
   void enter(uint32_t graph) { graphs_.push_back(graph); }
@@ -88,28 +90,32 @@ class FaultList {
   std::vector<uint32_t> graphs_;
 };
 
-// Facts that the rules use. All indices of the plan are valid.
+// Facts about a plan whose indices are valid. The rules in check.cpp and check_placement.cpp use
+// these facts.
 struct PlanFacts {
-  // The arguments and keyword values of step s are entries [begin[s], begin[s + 1]). Lists are
-  // flattened.
+  // The tensors and scalars that step s takes as arguments and keyword values. For the tensors,
+  // entries [tensor_begin[s], tensor_begin[s + 1]) of arg_tensors are indices into FxPlan::tensors.
+  // The entries for scalars have the same form. Lists are flattened.
   std::vector<size_t> tensor_begin, scalar_begin;
   std::vector<uint32_t> arg_tensors, arg_scalars;
   // Pairs of an output and a tensor or scalar of the output. Lists are flattened.
   std::vector<std::pair<uint32_t, uint32_t>> output_tensors, output_scalars;
-  // The entry of each tensor is the largest `ready` of the scalars in the tensor's sizes, strides
-  // and offset.
+  // For each tensor, the number of steps after which its sizes, strides and offset are known.
   std::vector<uint32_t> tensor_ready;
 
-  // The rules fill these members.
-  std::vector<uint32_t> maker;      // by storage: the step that makes the storage, or FX_NONE
-  std::vector<uint32_t> last_wait;  // by step: the last wait for the step's exchange, or FX_NONE
+  // check_structure() leaves these members empty, and check_graphs() fills them.
+  std::vector<uint32_t> maker;  // by storage: the step that makes the storage, or FX_NONE
+  // By step: the last step that waits for the collective or message that the step starts, or
+  // FX_NONE.
+  std::vector<uint32_t> last_wait;
 };
 
-// Checks that every index, word, enumerator, list and scalar code is valid. Fills the members of
-// `facts` that the rules do not fill. Returns false if there is a fault.
+// Checks that every index, word, enumerator, list and scalar code is valid. Fills all members of
+// `facts` except `maker` and `last_wait`. Returns false if there is a fault.
 bool check_structure(const FxPlan& plan, FaultList& faults, PlanFacts& facts);
 
-// The level of a plan, which determines the legal sources.
+// The level of a plan determines the legal values of FxSource. kTop is a plan that no other plan
+// calls. kCalled is a graph that a plan calls. kAny allows the sources of both levels.
 enum class Level : uint8_t { kTop, kCalled, kAny };
 
 // Checks all rules of one plan and of the graphs it calls. Returns false if there is a fault.
@@ -119,8 +125,9 @@ enum class Access : uint8_t { kRead, kWrite, kMake, kAlias };
 
 // Calls see(storage, access) for each storage that step `index` accesses. A storage may be passed
 // more than once. A storage that the step writes is never passed with kRead. kAlias means that a
-// result uses the storage, but another step made it. `written` is scratch space of this function.
-// `written` has one entry for each storage. The entry is FX_NONE or a step.
+// result of the step uses a storage that the step did not make. `written` is scratch space with one
+// entry for each storage. All entries must be FX_NONE, and all entries are FX_NONE again when
+// for_each_access() returns.
 template <class See>
 void for_each_access(const FxPlan& plan, const PlanFacts& facts, uint32_t index, std::vector<uint32_t>& written,
                      const See& see) {

@@ -38,7 +38,8 @@ DrawKeys draw_keys(const Module& module, const Step& step, const Graph& composed
       return DrawKey{graph.id() == id ? invocation : 0, first_uid(graph, node)};
     };
   }
-  // Nodes of the composed graph are named RUN.NODE; the run's label may contain a '.'.
+  // Nodes of the composed graph have names LABEL.NODE. A label may contain a '.', so names are
+  // looked up, not split.
   auto keys = std::make_shared<IdMap<NodeId, DrawKey>>();
   for (size_t i = 0; i < step.runs.size(); ++i) {
     const Graph& graph = module.graph(step.runs[i].graph);

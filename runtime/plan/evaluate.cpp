@@ -31,8 +31,8 @@ std::optional<int64_t> floor_mod(int64_t a, int64_t b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-// Like CPython's float_divmod: uses fmod, so that the quotient is not one too large if a / b rounds
-// up to an integer.
+// Computes like CPython's float_divmod(). fmod() avoids a quotient that is one too large if a / b
+// rounds up to an integer.
 struct RealDivMod {
   double quotient = 0, rest = 0;
 };
@@ -107,7 +107,7 @@ Known on_reals(FxCodeOp op, double a, double b) {
       return ScalarValue::of_real(op == FX_CODE_MOD ? both->rest : both->quotient);
     }
     case FX_CODE_POW:
-      // Python: an error; a complex number
+      // In Python, the first case is an error, and the second case is a complex number.
       if ((a == 0 && b < 0) || (a < 0 && b != std::floor(b))) return std::nullopt;
       return ScalarValue::of_real(std::pow(a, b));
     default:

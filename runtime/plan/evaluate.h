@@ -13,8 +13,8 @@ namespace fxopt {
 // A number on the host, which is an integer, a bool or a double.
 struct ScalarValue {
   FxScalarType type = FX_SCALAR_INT;
-  int64_t integer = 0;  // value of INT, or of BOOL as 0 or 1
-  double real = 0;      // value of FLOAT
+  int64_t integer = 0;  // the value if `type` is INT; 0 or 1 if `type` is BOOL
+  double real = 0;      // the value if `type` is FLOAT
 
   static ScalarValue of(int64_t value) { return {FX_SCALAR_INT, value, 0}; }
   static ScalarValue of_bool(bool value) { return {FX_SCALAR_BOOL, value ? 1 : 0, 0}; }
@@ -32,15 +32,17 @@ class ScalarValues {
  public:
   explicit ScalarValues(const FxPlan& plan) : plan_(&plan), values_(plan.num_scalars) {}
 
-  // Evaluates all scalars in the order of the plan. O(scalars + code).
+  // Evaluates all scalars in the order of the plan. `source` provides the scalars that are not
+  // computed from other scalars. O(scalars + code).
   static ScalarValues of(const FxPlan& plan, const ScalarSource& source);
-  // Evaluates all scalars. Each symbol has the value that symbol_value() returns for it.
+  // by_symbols() evaluates all scalars. A scalar that is not computed from other scalars has the
+  // value that symbol_value() returns.
   using SymbolOf = std::function<std::optional<int64_t>(std::string_view name)>;
   static ScalarValues by_symbols(const FxPlan& plan, const SymbolOf& given);
 
   void set(uint32_t scalar, std::optional<ScalarValue> value) { values_[scalar] = value; }
-  // Runs the code of a CODE scalar on the values that are known at the time of the call. O(code).
-  // Returns nullopt in these cases:
+  // Computes a scalar whose source is FX_SCALAR_CODE. The operands have the values that are known
+  // when compute() is called. O(code). Returns nullopt in these cases:
   // - An operand is unknown.
   // - The code divides by zero.
   // - A number overflows 64 bits.
@@ -64,12 +66,13 @@ class ScalarValues {
 std::optional<ScalarValue> symbol_value(const FxPlan& plan, const FxScalar& scalar,
                                         const ScalarValues::SymbolOf& given);
 
-// A function for by_symbols() that returns no value.
+// An argument for by_symbols(). Returns nullopt for every symbol, so each symbol has its hint or
+// the only value in its range.
 inline std::optional<int64_t> no_symbol_value(std::string_view) { return std::nullopt; }
 
-// Applies one operator to its operands, as Python does. The last operand is the one on top of the
-// stack. Returns nullopt if Python raises an error, or if a number overflows 64 bits. `operands`
-// must have as many entries as the operator takes.
+// Applies one operator to its operands, as Python does. The last entry of `operands` is the top of
+// the stack. Returns nullopt if Python raises an error, or if a number overflows 64 bits.
+// `operands` must have as many entries as the operator takes.
 std::optional<ScalarValue> apply_code(FxCodeOp op, const ScalarValue* operands);
 // Returns the number of operands of the operator. Returns 0 for PUSH and for invalid operators.
 int num_operands(uint32_t op);

@@ -10,7 +10,7 @@
 namespace fxopt {
 namespace {
 
-// Storages of a collective that no step waits for are busy to the end.
+// If no step waits for a collective, extends the lifetimes of its storages to the last step.
 void keep_unfinished(uint32_t last_step, Plan& plan) {
   std::vector<bool> is_awaited(plan.steps.size(), false);
   for (const FxStep& step : plan.steps) {
@@ -29,7 +29,7 @@ void keep_unfinished(uint32_t last_step, Plan& plan) {
   }
 }
 
-// Returns for each storage its position in the order of ends, following the memory trace.
+// Returns the position of each storage in the order in which lifetimes end (see set_lifetimes()).
 std::vector<uint32_t> order_of_ends(const Graph& graph, const StorageMap& storages, const MemoryReport& memory,
                                     size_t num_storages) {
   std::vector<NodeId> schedule(graph.nodes().begin(), graph.nodes().end());
@@ -54,7 +54,8 @@ std::vector<uint32_t> order_of_ends(const Graph& graph, const StorageMap& storag
   return order;
 }
 
-// `order`: by storage; sorts the storages that end at the same step.
+// Sets the list of storages that each step frees. `order` has a position for each storage, which
+// sorts storages of the same step.
 void add_frees(const std::vector<uint32_t>& order, Plan& plan) {
   std::vector<std::vector<uint32_t>> ending(plan.steps.size());
   for (uint32_t i = 0; i < plan.storages.size(); ++i) {

@@ -14,20 +14,22 @@ namespace fxopt {
 // The last stage of lowering, which runs after all steps were added to the plan. Storage i of the
 // plan is buffer i of `storages`.
 
-// Sets the bytes of each storage. Marks the storages whose sizes become known only while steps run.
-// O(storages).
+// Sets the bytes of each storage. If a step makes the storage and the size becomes known only while
+// steps run, sets the source to FX_SOURCE_LATE. O(storages).
 void set_sizes(const Graph& graph, const StorageMap& storages, ScalarBuilder& scalars, Plan& plan);
 
 // Sets the lifetimes and roles that analyze_memory() reports. For each step, sets the list of
 // storages that are freed after the step. The list has the order in which torch.fx code frees
-// storages: the inputs that end at their node come first, then the values without users. If no step
-// waits for a collective, the collective's storages are in use until the last step. `steps_before`
-// has the number of steps before each place of the schedule, and before the end. `has_tensor` has
-// one entry for each storage. O(nodes + words), plus analyze_memory().
+// storages: first the inputs whose last user is the step's node, then the node's results without
+// users. If no step waits for a collective, the collective's storages are in use until the last
+// step. Entry i of `steps_before` is the number of steps before node i of the schedule, and the
+// last entry is the number of all steps. Entry i of `has_tensor` is true if a tensor of the plan
+// uses storage i. O(nodes + entries of Plan::words), plus analyze_memory().
 void set_lifetimes(const Graph& graph, const StorageMap& storages, std::span<const uint32_t> steps_before,
                    const std::vector<bool>& has_tensor, Plan& plan);
 
-// Flags steps whose storages are on two or more devices. O(words).
+// Sets FX_STEP_TRANSFERS in steps whose storages are on two or more devices. O(entries of
+// Plan::words).
 void mark_transfers(Plan& plan);
 
 }  // namespace fxopt

@@ -1,9 +1,9 @@
-// Lowers a graph to a plan. One pass over the schedule:
+// Lowers a graph to a plan in one pass over the schedule. The nodes become these parts of the plan:
 //
-//   placeholder, get_attr   storages from outside, and tensors on them
-//   view, getitem           tensors on the storages of their inputs
+//   placeholder, get_attr   storages that no step makes, and tensors in these storages
+//   view, getitem           tensors in the storages of the inputs
 //   size, host arithmetic   words, see scalars.h
-//   everything else         a step
+//   any other node          a step
 //
 // Storage i of the plan is buffer i of the StorageMap.
 
@@ -31,7 +31,7 @@
 namespace fxopt {
 namespace {
 
-constexpr int kMaxDepth = 64;  // depth of graphs that run graphs
+constexpr int kMaxDepth = 64;  // largest nesting depth of graphs that run graphs
 
 class Lowering {
  public:
@@ -174,7 +174,7 @@ class Lowering {
     return static_cast<uint32_t>(plan_->tensors.size() - 1);
   }
 
-  // Returns the index of the first.
+  // Returns the index of the first added word.
   uint32_t add_words(const std::vector<FxWord>& words) {
     plan_->words.insert(plan_->words.end(), words.begin(), words.end());
     return static_cast<uint32_t>(plan_->words.size() - words.size());
@@ -184,7 +184,7 @@ class Lowering {
     const FxWord word = scalars_.of(dim);
     if (word == kNoWord) {
       fail(node, ErrorCode::kUnknownSize,
-           "the size " + module_.exprs.to_string(dim.expr) + " is needed before anything determines it",
+           "the size " + module_.exprs.to_string(dim.expr) + " is needed before an input or a step determines it",
            "save the graph with the sizes of its inputs, or with the call that determines the size");
     }
     return word;
@@ -197,8 +197,8 @@ class Lowering {
     return type == SymbolType::kBool ? FX_SCALAR_BOOL : FX_SCALAR_INT;
   }
 
-  // Binds the symbols of inputs first, in any order: sizes of one input may depend on a later
-  // number.
+  // Binds the symbols of all inputs before any input is lowered, because a size of one input may be
+  // a number that is a later input.
   void bind_inputs() {
     for (const NodeId node : graph_.nodes()) {
       if (graph_[node].kind != NodeKind::kPlaceholder) continue;
@@ -208,7 +208,8 @@ class Lowering {
       if (symbol.is_valid() && !scalars_.is_bound(symbol))
         scalars_.bind(symbol, FX_SCALAR_INPUT, type_of(value.symbol_type));
     }
-    // The tensors do not exist yet: their indices are filled in when the placeholder is lowered.
+    // The tensors of the plan do not exist yet. lower_placeholder() stores their indices in the
+    // scalars.
     for (const NodeId node : graph_.nodes()) {
       if (graph_[node].kind != NodeKind::kPlaceholder) continue;
       uint32_t place = 0;
@@ -231,7 +232,7 @@ class Lowering {
     }
   }
 
-  // Strides that are not recorded are 0.
+  // Returns the sizes, then the strides. Strides that are not recorded are 0.
   std::vector<Dim> sizes_and_strides(const Tensor& tensor) const {
     std::vector<Dim> dims = module_.dims(tensor.sizes);
     const std::vector<Dim> none(dims.size());
@@ -240,7 +241,8 @@ class Lowering {
     return dims;
   }
 
-  // A symbol that an inner graph uses but does not define belongs to the caller.
+  // Binds symbols that an inner graph uses but does not define. The calling graph defines these
+  // symbols.
   void bind_outer() {
     const auto bind = [&](ExprId expr) {
       for (const StringId symbol : module_.exprs.symbols(expr)) {
@@ -293,8 +295,8 @@ class Lowering {
 
   // -- values
 
-  // Makes the words of all leaves of a node's value, depth first. `step`: the step that makes them,
-  // or FX_NONE.
+  // Makes a word for each tensor and number in a node's value, in depth-first order. `step` is the
+  // step that computes the value, or FX_NONE.
   Slice make_leaves(NodeId node, uint32_t step) {
     std::vector<FxWord> made;
     size_t tensor = 0;
@@ -329,7 +331,8 @@ class Lowering {
     const ObjectId object = storages_.objects(node)[place];
     const BufferId buffer = storages_.buffers(node)[place];
     uint32_t known = tensor_of_object_.get(object);
-    // An in-place operator returns its argument, unless it changed the tensor's metadata.
+    // The result of an in-place operator is the tensor of its argument. If the operator changes the
+    // tensor's metadata, the result is a new tensor.
     const bool is_changed = graph_[node].is_call() && graph_.op(node).changes_metadata;
     if (known == FX_NONE || is_changed) {
       if (step != FX_NONE) bind_results(tensor, step);
@@ -339,7 +342,8 @@ class Lowering {
     return make_word(FX_WORD_TENSOR, known);
   }
 
-  // Binds sizes that only the step determines, as for `nonzero`.
+  // Binds the symbols of sizes that become known only when the step runs, such as the size of
+  // `nonzero`.
   void bind_results(const Tensor& tensor, uint32_t step) {
     if (!tensor.sizes.is_valid()) return;
     for (const Dim& dim : sizes_and_strides(tensor)) {
@@ -365,7 +369,7 @@ class Lowering {
     const GraphId id = module_.find_graph(name);
     if (!id.is_valid() || depth_ >= kMaxDepth) {
       fail(node, ErrorCode::kUnsupportedGraph,
-           id.is_valid() ? "graphs run each other more than " + std::to_string(kMaxDepth) + " deep"
+           id.is_valid() ? "calls of graphs are nested more than " + std::to_string(kMaxDepth) + " deep"
                          : "the graph '" + std::string(module_.text(name)) + "' is not in the file",
            "");
       return kNoWord;
@@ -446,7 +450,7 @@ class Lowering {
     return make_word(FX_WORD_LIST, add_words(items) - 1);
   }
 
-  // Returns a node's value as an operand: a word, or a list of words.
+  // Returns a node's value as a word. A tuple, list or dict becomes a list word.
   FxWord value_word(NodeId node) {
     uint32_t leaf = of_node_.get(node).first;
     if (graph_[node].value.is_valid()) return nested_word(graph_[node].value, leaf);
@@ -465,8 +469,8 @@ class Lowering {
     return list_word(items);
   }
 
-  // An attribute without a recorded value is a graph, or an object that only its operator
-  // understands.
+  // Returns the word of an attribute without a recorded value. If the attribute is a graph, this is
+  // a graph word. A plan cannot express any other object, so the word is kNoWord.
   FxWord attribute_word(NodeId node) {
     const StringId name = subgraphs_.held_by(graph_, node);
     return name.is_valid() ? graph_word(node, name) : kNoWord;
@@ -485,8 +489,8 @@ class Lowering {
     make_leaves(node, FX_NONE);
   }
 
-  // Gives a getitem the words of its part. Returns false if the recorded values do not determine
-  // the part.
+  // Gives a getitem the words of the element that it selects. Returns false if the recorded values
+  // do not determine the element.
   bool take_part(NodeId node) {
     const NodeId whole = first_argument(graph_, node);
     const Arg* index = graph_.arg(node, 1);
@@ -501,8 +505,8 @@ class Lowering {
     return true;
   }
 
-  // Returns the index in part_ends_ of the ends of the elements of `whole`. Counted once, for all
-  // of its getitems.
+  // Returns an index i into part_ends_. Entry i + k is the number of leaves in elements 0 to k of
+  // `whole`. These entries are computed once for all getitems of `whole`.
   uint32_t parts_of(NodeId whole, const Value& value) {
     uint32_t& first = first_part_end_[whole];
     if (first != FX_NONE) return first;
@@ -525,7 +529,8 @@ class Lowering {
     return extra != nullptr && (!extra->event_record.empty() || !extra->event_wait.empty());
   }
 
-  // Returns true if it has an effect, makes a storage, determines a number, or is opaque.
+  // Returns true if the node needs a step, because it has an effect, makes a storage, determines a
+  // number, or calls an unknown operator.
   bool does_run(NodeId node) {
     constexpr Effect kRuns = Effect::kRandom | Effect::kCollective | Effect::kWaits | Effect::kBarrier |
                              Effect::kAsserts | Effect::kOpaque | Effect::kUnknownWrites;
@@ -551,7 +556,8 @@ class Lowering {
     return true;
   }
 
-  // A node uses the recorded metadata of its input, unless another node has changed it since.
+  // Fails if another call has changed the metadata of an input, because the plan has only the
+  // recorded metadata.
   void check_metadata(NodeId node) {
     if (storages_.metadata_changes().empty()) return;
     graph_.for_each_input(node, [&](NodeId input) {
@@ -559,7 +565,7 @@ class Lowering {
       fail(node, ErrorCode::kUnsupportedGraph,
            "it uses %" + std::string(graph_.name_of(input)) +
                " after another call changed the sizes or the storage of this operand in place",
-           "let it use the result of the call that changed them, as functionalization does");
+           "use the result of the other call instead, as functionalization does");
     });
   }
 
@@ -658,7 +664,8 @@ class Lowering {
     step.flags |= FX_STEP_DRAWS;
   }
 
-  // Adds the module's groups in order, because expressions of the rank index them.
+  // Adds the module's groups in the module's order, because expressions of the rank are indices of
+  // these groups.
   void add_groups() {
     for (const ProcessGroup& known : module_.groups) {
       groups_.emplace(GroupKey{known.uid, ExprId()}, static_cast<uint32_t>(plan_->groups.size()));
@@ -680,8 +687,8 @@ class Lowering {
     return found->second;
   }
 
-  // Returns the step that started the exchange whose result is `node`; FX_NONE if none did, or a
-  // wait ended it.
+  // Returns the step that started the exchange whose result is `node`. Returns FX_NONE if no step
+  // started an exchange, or if a wait has ended the exchange.
   uint32_t begun_by(NodeId node) const {
     for (; node.is_valid(); node = first_input(node)) {
       const uint32_t step = step_of_.get(node);
@@ -698,7 +705,8 @@ class Lowering {
     return first;
   }
 
-  // A call that waits for several exchanges becomes several steps; the last belongs to the node.
+  // If a call waits for several exchanges, adds one wait step for each exchange. `step` is the last
+  // of these steps.
   void add_waits(NodeId node, FxStep& step) {
     const std::vector<NodeId> inputs = graph_.inputs(node);
     for (size_t i = 0; i + 1 < inputs.size(); ++i) {
@@ -734,7 +742,8 @@ class Lowering {
     }
   }
 
-  // A recorded view may reach beyond its base; a device would read out of bounds.
+  // Fails if a recorded view reaches beyond its storage, because a device would then access memory
+  // out of bounds.
   void check_extents() {
     for (const Extent& extent : extents_) {
       const FxWord bytes = plan_->storages[extent.storage].bytes;
@@ -742,7 +751,7 @@ class Lowering {
       fail(extent.node, ErrorCode::kUnsupportedGraph,
            "it is recorded as a tensor that ends at byte " + std::to_string(extent.bytes) + " of a storage of " +
                std::to_string(small_int_of(bytes)) + " bytes",
-           "trace the graph again: the record of this value or of its storage is wrong");
+           "trace the graph again: the recorded layout of this value, or the recorded size of its storage, is wrong");
       return;
     }
   }
@@ -777,14 +786,14 @@ class Lowering {
   IdMap<NodeId, uint32_t> first_part_end_{0, FX_NONE};
   std::vector<uint32_t> part_ends_;
   std::vector<FxWord> leaves_;
-  std::vector<uint32_t> steps_before_;      // by place in the schedule
+  std::vector<uint32_t> steps_before_;      // by position in the schedule
   std::vector<DimOfInput> dims_of_inputs_;  // in the order of inputs
-  size_t next_dim_ = 0;                     // index for the first input not yet lowered
+  size_t next_dim_ = 0;                     // index for the next input
   std::map<GroupKey, uint32_t> groups_;
   std::vector<Extent> extents_;
   std::vector<bool> has_tensor_;  // by storage
   std::vector<uint32_t> input_of_tensor_;
-  HashMap<StringId, uint32_t> recorded_;  // events: the step that last recorded it
+  HashMap<StringId, uint32_t> recorded_;  // by event: the step that last recorded the event
   std::vector<uint32_t> sequences_;       // by group: number of the next collective
   HashMap<StringId, uint32_t> graph_index_;
   std::set<StringId> made_;

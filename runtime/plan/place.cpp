@@ -53,9 +53,11 @@ class Placer {
       placement_.streams[i] = is_exchange(plan_.steps[i]) ? 1 : 0;
   }
 
-  // `awaited`: the last step of the other stream known to be done, plus one.
+  // Adds events between the two streams, and extends lifetimes in ends_. `awaited` is the last step
+  // of stream 1 that stream 0 has awaited, plus one. `awaited_by_other` is the last step of stream
+  // 0 that stream 1 has awaited, plus one.
   void add_events() {
-    // the last step of stream 1 that uses it, plus one
+    // by storage: the last step of stream 1 that uses the storage, plus one
     std::vector<uint32_t> used_by_other(plan_.num_storages, 0);
     uint32_t awaited = 0, awaited_by_other = 0, last_here = 0;
     for (uint32_t s = 0; s < plan_.num_steps; ++s) {
@@ -85,8 +87,8 @@ class Placer {
     }
   }
 
-  // Returns the step after which the first stream knows that all steps of the other stream before
-  // `count` are done.
+  // Returns the first step of stream 0 that starts only after all steps of stream 1 below `count`
+  // have ended. Returns the last step of the plan if there is no such step.
   uint32_t awaited_at(uint32_t count) const {
     const auto sync = std::lower_bound(syncs_.begin(), syncs_.end(), std::pair(count, uint32_t{0}));
     return sync == syncs_.end() ? end() : sync->second;
@@ -122,7 +124,9 @@ class Placer {
     ArenaOptions arena;
     arena.effort = options_.arena_effort;
     const std::optional<ArenaPlan> found = plan_arena(items, arena);
-    if (!found.has_value()) return Error{ErrorCode::kUnknownSize, "the storages are larger than any memory", "", {}};
+    if (!found.has_value()) {
+      return Error{ErrorCode::kUnknownSize, "the storages and workspaces need 2^62 bytes or more", "", {}};
+    }
     for (size_t k = 0; k < placed.size(); ++k) placed[k]->offset = found->offsets[k] + options_.guard_bytes;
     placement_.arena_bytes = found->bytes;
     placement_.lower_bound = found->lower_bound;
@@ -139,7 +143,7 @@ class Placer {
 
   Error unknown_size(const FxStorage& storage) const {
     Error error{ErrorCode::kUnknownSize,
-                "a symbol in its size has no value, and the file has no hint",
+                "a symbol in the size of its storage has no value, and the file has no hint",
                 "give a value with --symbol NAME=VALUE",
                 {}};
     error.where.node = text_at(plan_, plan_.nodes[storage.node].name);
@@ -150,9 +154,10 @@ class Placer {
   const PlaceOptions& options_;
   ScalarValues values_;
   std::vector<uint32_t> ends_;  // by storage
-  // by step: for a collective or message its last wait, or the last step
+  // by step: the last step that waits for the collective or message that the step starts, or the
+  // last step of the plan
   std::vector<uint32_t> exchange_ends_;
-  // after step .second, all steps of stream 1 before .first are done
+  // pairs (n, s): step s starts only after all steps of stream 1 below n have ended
   std::vector<std::pair<uint32_t, uint32_t>> syncs_;
   PlanPlacement placement_;
 };

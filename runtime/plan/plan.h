@@ -11,7 +11,7 @@
 
 namespace fxopt {
 
-// Functions that decode and make words.
+// Functions that decode and make words (FxWord).
 inline FxWordKind kind_of(FxWord word) { return static_cast<FxWordKind>(word & 0xFF); }
 inline uint32_t index_of(FxWord word) { return static_cast<uint32_t>(word >> 8); }
 inline int64_t small_int_of(FxWord word) { return static_cast<int64_t>(word) >> 8; }
@@ -28,7 +28,7 @@ inline std::string_view text_at(const FxPlan& plan, uint32_t index) {
 inline bool is_made(const FxStorage& storage) {
   return storage.source == FX_SOURCE_PLANNED || storage.source == FX_SOURCE_LATE;
 }
-// Returns true if the step starts an exchange, which a wait ends.
+// Returns true if the step starts a collective or a message, which a wait ends.
 inline bool is_exchange(const FxStep& step) { return step.kind == FX_STEP_COLLECTIVE || step.kind == FX_STEP_MESSAGE; }
 // Returns the name of a step's operator, such as "aten.mm.default".
 inline std::string_view op_name(const FxPlan& plan, const FxStep& step) {
@@ -75,8 +75,9 @@ class Plan {
   FxWord number(int64_t value);
   FxWord real(double value);
 
-  // Calls visit(array, the view's array, its count) for each array except strings and graphs.
-  // `View` is FxPlan, const or not.
+  // For each array except strings and graphs, calls visit() with three arguments: the vector in
+  // this object, the pointer in `view`, and the number of entries in `view`. `View` is FxPlan,
+  // const or not.
   template <class View, class Visit>
   void for_each_array(View& view, const Visit& visit) {
     visit(steps, view.steps, view.num_steps);

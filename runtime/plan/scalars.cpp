@@ -49,7 +49,8 @@ std::optional<FxCodeOp> op_of(const Expr& expr, std::string_view function) {
 
 bool is_boolean(FxCodeOp op) { return op >= FX_CODE_EQ && op <= FX_CODE_NOT; }
 
-// Max and Min take any number of operands; the code operators take two.
+// Returns true for functions with any number of operands. The code operators take two operands, so
+// such a function needs several.
 bool folds(FxCodeOp op) { return op == FX_CODE_MAX || op == FX_CODE_MIN || op == FX_CODE_AND || op == FX_CODE_OR; }
 
 }  // namespace
@@ -62,7 +63,7 @@ FxWord ScalarBuilder::of(const Dim& dim) { return dim.is_static() ? plan_.number
 
 FxWord ScalarBuilder::of(ExprId expr) {
   if (words_.get(expr) != kNoWord) return words_.get(expr);
-  // Uses an explicit stack: constructed (not parsed) expressions may be nested deeply.
+  // Uses an explicit stack, because expressions that the program builds may be nested deeply.
   std::vector<std::pair<ExprId, bool>> stack = {{expr, false}};
   while (!stack.empty()) {
     const auto [id, are_operands_done] = stack.back();
@@ -105,7 +106,7 @@ FxWord ScalarBuilder::make(ExprId id) {
 }
 
 FxWord ScalarBuilder::compute(FxCodeOp op, std::span<const FxWord> operands) {
-  // the code of a storage whose size needs this
+  // Saves the unfinished code of a size that contains this expression.
   std::vector<FxCode> outer = std::exchange(pending_, {});
   FxScalarType type = FX_SCALAR_INT;
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -172,8 +173,8 @@ void ScalarBuilder::apply(FxCodeOp op, FxWord last) {
   apply(op);
 }
 
-// Turns the code pushed and applied so far into one scalar, or reuses the scalar with the same
-// code.
+// Turns the code in pending_ into one scalar, or reuses the scalar with the same code. Clears
+// pending_.
 FxWord ScalarBuilder::take(FxScalarType type) {
   std::vector<uint64_t> key;
   FxScalar scalar{};
@@ -195,8 +196,8 @@ FxWord ScalarBuilder::take(FxScalarType type) {
   return found->second;
 }
 
-// (offset + sum((size - 1) * stride) + 1) * element size, or 0 if a size is 0. Known factors and
-// terms are folded.
+// Pushes the number of bytes: (offset + sum((size - 1) * stride) + 1) * element size, or 0 if a
+// size is 0. Constant terms are added before code is pushed.
 bool ScalarBuilder::push_tensor_bytes(const Tensor& tensor) {
   if (!tensor.sizes.is_valid() || !tensor.strides.is_valid() || tensor.dtype == DType::kUnspecified) return false;
   const std::vector<Dim>&sizes = module_.dims(tensor.sizes), &strides = module_.dims(tensor.strides);

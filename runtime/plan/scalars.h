@@ -13,12 +13,11 @@
 
 namespace fxopt {
 
-// Builds the scalars of a plan. Scalars are symbols, each with the step after which it is known,
-// and values computed from symbols.
+// Builds the scalars of a plan. A scalar is a symbol, or a value that is computed from symbols.
 //
 // Each distinct expression has one scalar. The scalar's code pushes the scalars of the expression's
-// operands. The number of instructions is equal to the number of nodes in the expressions. The
-// number does not depend on how often the expressions are used.
+// operands. Therefore the code of all scalars together is linear in the number of distinct
+// expressions and their operands, no matter how often an expression is used.
 class ScalarBuilder {
  public:
   ScalarBuilder(const Module& module, Plan& plan);
@@ -55,10 +54,10 @@ class ScalarBuilder {
   FxWord add(FxScalar scalar);
   void push(FxWord word);
   void apply(FxCodeOp op);
-  void apply(FxCodeOp op, FxWord last);  // pushes the last operand first
+  void apply(FxCodeOp op, FxWord last);  // pushes the operand `last`, then the operator
   FxWord take(FxScalarType type);
-  // These functions return false if no scalar can express the size. In this case, discard the code
-  // that was pushed before.
+  // These functions push code for a size. They return false if no scalar can express the size.
+  // After a failure, the caller must clear pending_.
   bool push_tensor_bytes(const Tensor& tensor);
   bool push_room_bytes(const SizeSource& source);
   bool push_recorded_bytes(const SizeSource& source);
@@ -66,7 +65,7 @@ class ScalarBuilder {
   const Module& module_;
   Plan& plan_;
   HashMap<StringId, FxWord> symbols_;
-  HashMap<StringId, uint32_t> rows_;  // rows of the symbols in the module
+  HashMap<StringId, uint32_t> rows_;  // index of each symbol in Module::symbols
   IdMap<ExprId, FxWord> words_;
   std::vector<FxCode> pending_;
   std::map<std::vector<uint64_t>, FxWord> by_code_;

@@ -9,7 +9,8 @@
 namespace fxopt {
 namespace {
 
-// For each stream, the step up to which all is known to be done: step + 1, 0 for none.
+// A vector clock: for each stream, the last step that is known to have ended, plus 1. 0 means no
+// step.
 using Clock = std::vector<uint32_t>;
 
 class Spreader {
@@ -36,7 +37,7 @@ class Spreader {
  private:
   uint32_t class_of(uint32_t storage) const { return plan_.storages[storage].alias_class; }
 
-  // Returns, by stream, the step that must be done before this one, plus one.
+  // Returns for each stream the last step that must end before `step` starts, plus one.
   Clock needs_of(uint32_t step) {
     Clock needs(last_.size(), 0);
     const auto need = [&](uint32_t count) {
@@ -64,7 +65,8 @@ class Spreader {
     return needs;
   }
 
-  // Passes each previous owner of the block's bytes to `visit`. The new owner is `owner`.
+  // Calls visit(users) with the users of each previous owner of the block's bytes. Then makes
+  // `owner` the owner of these bytes.
   template <class Visit>
   void take(const FxBlock& block, uint32_t owner, const Visit& visit) {
     const int64_t begin = block.offset, end = block.offset + block.bytes;
@@ -119,7 +121,7 @@ class Spreader {
     const FxStep& row = plan_.steps[step];
     const auto mark = [&](uint32_t storage) { users_[storage][stream] = users_[class_of(storage)][stream] = step + 1; };
     for_each_storage(plan_, row, mark);
-    // Storages of an exchange are busy until the wait.
+    // Storages and workspace of an exchange are in use until the wait.
     if (row.kind == FX_STEP_WAIT && row.other != FX_NONE) {
       for_each_storage(plan_, plan_.steps[row.other], mark);
       users_[plan_.num_storages + row.other][stream] = step + 1;
@@ -132,16 +134,16 @@ class Spreader {
 
   struct Piece {
     int64_t end;
-    uint32_t owner;  // a storage, or num_storages + the step of a workspace
+    uint32_t owner;  // a storage, or num_storages plus the step of a workspace
   };
 
   const FxPlan& plan_;
   PlanPlacement& placement_;
-  // by storage, then by workspace: each stream's last step that uses it, plus one
+  // by owner (see Piece): the last step of each stream that uses the bytes, plus one
   std::vector<Clock> users_;
-  std::vector<uint32_t> writers_;    // by storage: the last step that wrote it, plus one
+  std::vector<uint32_t> writers_;    // by alias class: the last step that wrote, plus one
   std::vector<Clock> clocks_;        // by stream
-  std::vector<Clock> clock_behind_;  // by step
+  std::vector<Clock> clock_behind_;  // by step: the clock after the step
   std::vector<uint32_t> last_;       // by stream: its last step, plus one
   std::map<int64_t, Piece> bytes_;   // bytes of the arena, by first byte
   std::map<uint32_t, std::vector<uint32_t>> made_by_;

@@ -7,11 +7,12 @@
 
 namespace fxopt {
 
-// Spreads the steps of a placement with one stream over `streams` streams. No storage is moved. If
-// a dependency of a step is still the last step of its stream, the step runs on that stream.
-// Otherwise the step runs on the stream whose last step is the earliest. Events order steps that
-// share a storage, and storages that reuse the same bytes. `streams` must be at least 1. The result
-// is deterministic. O(steps * streams + words log storages).
+// Spreads the plan's steps, which `placement` assigns to one stream, over `streams` streams. No
+// storage is moved. If a dependency of a step is still the last step of its stream, the step runs
+// on that stream. Otherwise the step runs on the stream whose last step is the earliest. If two
+// steps on different streams access the same bytes, and at least one of these steps writes, events
+// order the two steps. `streams` must be at least 1. The result is deterministic. O(steps * streams
+// + words log storages).
 void spread_over_streams(const FxPlan& plan, uint32_t streams, PlanPlacement& placement);
 
 }  // namespace fxopt

@@ -7,8 +7,8 @@
 
 namespace fxopt {
 
-// Calls visit(FxWord) for a word. For a list, calls visit() for each element instead. Lists may be
-// nested to any depth. O(words).
+// Calls visit(word) for a word that is not a list. For a list, calls visit() for each element.
+// Lists may be nested to any depth. O(words of the list and of its nested lists).
 template <class Visit>
 void for_each_leaf(const FxPlan& plan, FxWord word, const Visit& visit) {
   if (kind_of(word) != FX_WORD_LIST) {
@@ -44,9 +44,9 @@ void for_each_storage(const FxPlan& plan, const FxStep& step, const Visit& visit
 }
 
 // Returns the device of a step, as an index into the plan's strings. The result is the device of
-// the first storage that has a recorded device. Storages of results come first. Storages that the
-// step reads follow, and storages that the step writes come last. Returns FX_NONE if no storage has
-// a recorded device. O(words).
+// the first storage that has a recorded device. Storages of results are examined first, then
+// storages of arguments, then storages that the step writes. Returns FX_NONE if no storage has a
+// recorded device. O(words in the arguments and results of the step).
 inline uint32_t device_of(const FxPlan& plan, const FxStep& step) {
   uint32_t device = FX_NONE;
   const auto see = [&](uint32_t storage) {

@@ -148,7 +148,7 @@ void join(Set& into, const Set& other) {
 
 std::vector<uint32_t> suspects(const FxPlan& plan, const std::vector<Compared>& compared) {
   const size_t words = compared.size() / 64 + 1;
-  // by storage: the values that its current contents reach
+  // by storage: the compared values that depend on the storage's current contents
   std::vector<Set> read_by(plan.num_storages, Set(words, 0));
   std::vector<std::vector<size_t>> at_step(plan.num_steps);
   Set wrong(words, 0);

@@ -45,11 +45,13 @@ struct Comparison {
   bool passes = true;
 };
 
-// Compares elements of one dtype, in row-major order without padding. `reference` is the same
-// output of the step in float64. kAuto requires `reference`. Under kAuto, an element passes if the
-// expected value is close to the reference. The allowed distance is 4 times the largest distance
-// between fxopt's value and the reference in this output, plus one unit in the last place of the
-// largest element. Integers and bools must be equal under kAuto. O(elements).
+// Compares elements of one dtype, in row-major order without padding. `reference` is the output
+// that the training step computes in float64. kAuto requires `reference`. kAuto checks whether the
+// errors of `expected` are similar to the errors of `ours`: an element passes if the distance
+// between its expected value and the reference is at most 4 d + u. d is the largest distance
+// between fxopt's value and the reference in this output. u is one unit in the last place, in
+// `dtype`, of the largest reference value. Integers and bools must be equal under kAuto.
+// O(elements).
 Comparison compare(DType dtype, std::span<const std::byte> ours, std::span<const std::byte> expected,
                    std::span<const double> reference, const Tolerance& tolerance);
 
@@ -62,12 +64,13 @@ struct Compared {
   bool differs = false;
 };
 
-// Returns the steps in which one mistake could explain all differences. Every differing value
-// depends on each of these steps. Steps on which fewer agreeing values depend come first. A
-// step with agreeing values remains possible, because a mistake may be masked on its way to a
-// value. Among otherwise equal steps, later steps come first. If the results of the first differing
-// step and of all earlier steps were compared, the first differing step comes before all others.
-// O(words * compared / 64 + steps log steps).
+// Returns the plan's steps (calls of operators) in which a single mistake could explain all
+// differences. Every differing value depends on each of these steps. The list is sorted by the
+// number of agreeing values that depend on a step, from the fewest. Agreeing values do not exclude
+// a step, because later computations may mask a mistake. Steps with the same number are listed from
+// last to first. If the results of the first differing step and of all earlier steps were compared,
+// the list begins with the first differing step. O(words * compared / 64 + steps log steps). Here,
+// `words` is the number of words in the steps' arguments and results.
 std::vector<uint32_t> suspects(const FxPlan& plan, const std::vector<Compared>& compared);
 
 }  // namespace fxopt

@@ -98,7 +98,7 @@ Status DeviceProgram::take_memory() {
   return ok_status();
 }
 
-// The caller's storages, such as a model's parameters, are on the device before the step begins.
+// Allocates device memory for the caller's storages, such as parameters, before the step begins.
 Status DeviceProgram::take_given() {
   std::vector<uint32_t> given;
   int64_t all = 0;
@@ -146,7 +146,7 @@ Status DeviceProgram::take_arena() {
   return ok_status();
 }
 
-// Masks of --draws replace the step's own draws.
+// Copies the masks of --draws to the device. The masks replace random draws of steps.
 Status DeviceProgram::take_masks() {
   std::vector<void*> masks(plan_.num_steps, nullptr);
   for (uint32_t i = 0; i < plan_.num_steps; ++i) {
@@ -178,17 +178,17 @@ Status DeviceProgram::take_from_allocator(uint32_t step, uint32_t storage, int64
     if (*found != 0) allocated_.insert(*found);
     return ok_status();
   }
-  const std::string message = "cannot allocate " + std::to_string(bytes) +
-                              " bytes, or a segment of the allocator for these bytes: " + std::to_string(counted_) +
-                              " bytes of storages are in use, and " + std::to_string(device_.free_bytes()) +
-                              " bytes are free on the device";
+  const std::string message =
+      "cannot allocate " + std::to_string(bytes) + " bytes from the caching allocator: " + std::to_string(counted_) +
+      " bytes of storages are in use, and " + std::to_string(device_.free_bytes()) + " bytes are free on the device";
   return error_at(step, storage, ErrorCode::kOutOfMemory, message, "`fxopt mem` reports where the peak is");
 }
 
-// Steps run at the addresses from this walk, so no segment may be returned to the device meanwhile.
+// Returns the error if the allocator frees a segment during walk_allocator(). The training step
+// later runs at the addresses from walk_allocator(), so every segment must stay allocated.
 Error DeviceProgram::gave_back(uint32_t step) const {
   return error_at(step, ErrorCode::kOutOfMemory,
-                  "the caching allocator would have to return memory to the device, which a run does not allow: " +
+                  "the caching allocator would return cached memory to the device, which a run does not allow: " +
                       std::to_string(counted_) + " bytes are in use, and " + std::to_string(device_.free_bytes()) +
                       " bytes are free on the device",
                   "`--memory arena` needs less memory; `fxopt mem` reports where the peak is");
@@ -234,8 +234,8 @@ int64_t DeviceProgram::allocated_peak() const {
 
 // -- the program
 
-// The memory of an assertion's operand is reused later: its value is copied to a slot and checked
-// after the steps.
+// Later steps may reuse the memory of an assertion's operand. A kernel therefore copies the operand
+// to a bool, which the host checks after the steps.
 Status DeviceProgram::bind_assertions() {
   for (uint32_t step = 0; step < plan_.num_steps; ++step) {
     if (plan_.steps[step].kind != FX_STEP_ASSERT) continue;

@@ -22,7 +22,7 @@ struct DeviceOptions {
 
 // A plan that is ready to run on a device of a plugin. All memory is allocated, and all addresses
 // are known, before the first run. With the caching allocator, prepare() makes the allocations of
-// the step once. The step then runs at the resulting addresses.
+// the training step once, and each run uses their addresses.
 class DeviceProgram final : public Program {
  public:
   // `device` must outlive the program. Fails with the errors of HostProgram, with kDeviceFailed, or
@@ -46,7 +46,7 @@ class DeviceProgram final : public Program {
   // Returns the time of the last run. The device's events measure this time, from before the first
   // launch to after the last launch.
   double device_seconds() const { return device_seconds_; }
-  // Returns the CPU time that the launches of the last run took.
+  // Returns the CPU time that the driver's launch calls took in the last run.
   double launch_seconds() const { return launch_seconds_; }
   // These functions return the total bytes and the number of the caller's storages on the device.
   int64_t given_bytes() const { return given_bytes_; }
@@ -90,10 +90,10 @@ class DeviceProgram final : public Program {
   std::vector<uint64_t> blocks_;  // device blocks that this program owns
   std::unique_ptr<CachingAllocator> allocator_;
   std::set<uint64_t> allocated_;      // blocks that are not freed yet
-  std::vector<void*> workspaces_at_;  // by step: its workspace
-  std::vector<void*> masks_;          // by step: its mask on the device
+  std::vector<void*> workspaces_at_;  // by step: address of the workspace
+  std::vector<void*> masks_;          // by step: address of the mask (--draws)
   std::vector<Assertion> assertions_;
-  uint64_t slots_ = 0;  // address of a bool for each assertion
+  uint64_t slots_ = 0;  // address of an array with a bool for each assertion
   int64_t given_bytes_ = 0, counted_ = 0, measured_bytes_ = 0;
   size_t num_given_ = 0;
   double device_seconds_ = 0, launch_seconds_ = 0;

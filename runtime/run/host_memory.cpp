@@ -14,7 +14,7 @@ constexpr int64_t kAlignment = 512;
 constexpr int64_t kAsked = int64_t{1} << 30;
 constexpr int64_t kLargePage = int64_t{1} << 21;
 
-// Returns a line of /proc/meminfo in bytes.
+// Returns the value of a line of /proc/meminfo, in bytes.
 std::optional<int64_t> system_memory(std::string_view name) {
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);) {
@@ -29,12 +29,13 @@ std::optional<int64_t> free_host_memory() { return system_memory("MemAvailable:"
 
 HostBlock::HostBlock(int64_t bytes) {
   if (bytes <= 0) return;
-  // Systems overcommit memory and kill the process later: free memory is checked before a large
-  // block.
+  // Linux overcommits memory and may kill the process later. Free memory is therefore checked
+  // before a large block is allocated.
   const std::optional<int64_t> free = bytes < kAsked ? std::nullopt : free_host_memory();
   if (bytes > INT64_MAX / 2 || (free.has_value() && bytes > *free)) return;
   const int64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  // Large blocks use large pages: a third of a first run's time is the system's, page by page.
+  // Large blocks use large pages. With small pages, page faults take a third of the time of a first
+  // run.
   const bool is_large = rounded >= 2 * kLargePage;
   const int64_t alignment = is_large ? kLargePage : kAlignment;
   const int64_t size = is_large ? (rounded + kLargePage - 1) / kLargePage * kLargePage : rounded;
@@ -43,7 +44,7 @@ HostBlock::HostBlock(int64_t bytes) {
   size_ = rounded;
 #if defined(MADV_HUGEPAGE)
   if (is_large)
-    // a hint: its failure is harmless
+    // This call is only a hint, so a failure is harmless.
     madvise(data_.get(), static_cast<size_t>(size), MADV_HUGEPAGE);
 #endif
 }

@@ -35,7 +35,7 @@ class HostBlock {
   int64_t size_ = 0;
 };
 
-// Provides blocks that are allocated and freed while a step runs.
+// Provides blocks of memory, which are allocated and freed while a training step runs.
 class HostAllocator {
  public:
   virtual ~HostAllocator() = default;
@@ -59,8 +59,8 @@ class SystemAllocator final : public HostAllocator {
   std::unordered_map<void*, HostBlock> blocks_;
 };
 
-// The machine's memory, as a device for the caching allocator. Work has ended when a call returns,
-// so every event is complete as soon as it is recorded.
+// Gives the caching allocator the machine's memory in place of a GPU's memory. Work has ended when
+// a call returns, so every event is complete as soon as it is recorded.
 class HostDevice final : public AllocatorDevice {
  public:
   ~HostDevice() override;
@@ -82,7 +82,7 @@ class HostDevice final : public AllocatorDevice {
 };
 
 // PyTorch's CUDA caching allocator over the machine's memory. `fxopt mem` simulates the same
-// allocator. Here, the allocator serves a run.
+// allocator. Here, it provides the memory of a run.
 class CachingHostAllocator final : public HostAllocator {
  public:
   explicit CachingHostAllocator(const AllocatorConfig& config) : allocator_(device_, config) {}

@@ -109,7 +109,7 @@ Status HostProgram::run_step(uint32_t step) {
 Status HostProgram::take_blocks(uint32_t step) {
   for (const uint32_t storage : taken_[step]) {
     const int64_t bytes = placement_.blocks[storage].bytes;
-    allocator_->give(addresses_[storage]);  // an output of the previous run
+    allocator_->give(addresses_[storage]);  // frees an output of the previous run
     addresses_[storage] = allocator_->take(bytes);
     counted_ += bytes;
     if (addresses_[storage] != nullptr || bytes == 0) continue;
@@ -141,7 +141,7 @@ void HostProgram::give_blocks(uint32_t step) {
 
 namespace {
 
-// signalling NaNs as float64, float32 and bfloat16
+// These bits are a signalling NaN in float64, float32 and bfloat16.
 constexpr uint64_t kPoison = 0x7ff4dead7fa4dead;
 constexpr uint64_t kCanary = 0x5afec0de5afec0de;
 
@@ -169,7 +169,8 @@ void HostProgram::write_guards(uint32_t step) {
   for (const uint32_t storage : taken_[step]) write(placement_.blocks[storage]);
 }
 
-// Guards are written before the first step that uses a block, because blocks share bytes over time.
+// write_guards() writes the guards of a block before its first step, because earlier blocks may use
+// the same bytes.
 Status HostProgram::check_guards(uint32_t step) const {
   const auto is_whole = [&](const FxBlock& block) {
     if (block.kind != FX_BLOCK_ARENA) return true;

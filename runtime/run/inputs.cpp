@@ -18,14 +18,14 @@
 namespace fxopt {
 namespace {
 
-// Fowler, Noll, Vo: 64 bits.
+// Returns the 64-bit FNV-1a hash.
 uint64_t fnv1a(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return hash;
 }
 
-// Stores x as an element, like the kernels.
+// Stores x, or `whole` if the dtype is not real, as an element. Converts the number as kernels do.
 void put(DType dtype, std::byte* bytes, int64_t element, double x, int64_t whole) {
   FxView view{};
   view.data = bytes;
@@ -155,7 +155,7 @@ class InputBinder {
       return std::nullopt;
     const std::vector<int64_t>& sizes = sources_[input]->tensor->sizes;
     const size_t rank = plan_.tensors[scalar.tensor].rank;
-    // strides come from the plan
+    // Only sizes come from the given tensor. Strides come from the plan.
     if (sizes.size() != rank || scalar.dim >= rank) return std::nullopt;
     return ScalarValue::of(sizes[scalar.dim]);
   }
@@ -209,8 +209,8 @@ class InputBinder {
     }
   }
 
-  // A storage is read in place if one given tensor covers it in the plan's layout and no step
-  // writes it.
+  // Returns true if the storage can be read in place: no step writes the storage, and one given
+  // tensor covers the storage in the plan's layout.
   bool lies_as_given(uint32_t storage, const std::vector<uint64_t>& inputs, int64_t bytes) const {
     if (inputs.size() != 1 || sources_[inputs.front()] == nullptr) return false;
     const PlacedTensor& tensor = tensors_[inputs.front()];
@@ -235,8 +235,8 @@ class InputBinder {
                   "cannot allocate " + std::to_string(*bytes) + " bytes for the input");
     if (*bytes > 0) std::memset(block.data(), 0, static_cast<size_t>(*bytes));
     inputs_->copied_ += *bytes;
-    // Made-up inputs come first, in reverse order. If inputs share memory, given values win, then
-    // the first input's.
+    // Inputs may share memory. Generated values are stored first, so given values overwrite these
+    // values. Among generated values, those of the first input are stored last.
     for (size_t k = inputs.size(); k-- > 0;) {
       if (sources_[inputs[k]] == nullptr) make_up(inputs[k], storage, block.data());
     }
@@ -280,7 +280,8 @@ class InputBinder {
 
   bool is_state(uint64_t i) const { return plan_.inputs[i].role == static_cast<uint32_t>(InputRole::kOptimizerState); }
 
-  // 1 / sqrt(last size) for a matrix, so that values keep their size from layer to layer.
+  // Returns the scale of generated values. For a matrix, this is 1 / sqrt(last size), so that
+  // activations keep their magnitude from layer to layer.
   double scale_of(uint64_t i, const TensorShape& shape) const {
     if (is_state(i)) return 0.01;
     if (plan_.inputs[i].role != static_cast<uint32_t>(InputRole::kParameter)) return 1;
@@ -309,7 +310,8 @@ std::vector<int64_t> index_bounds(const FxPlan& plan, const ScalarValues& values
   const auto storage_of = [&](FxWord word) {
     return kind_of(word) == FX_WORD_TENSOR ? plan.tensors[index_of(word)].storage : FX_NONE;
   };
-  // Walks backwards: an index bound on a copy's result also holds for its operand.
+  // Visits steps from last to first, because the bound of a copy's result also applies to the
+  // copy's operand.
   for (uint64_t s = plan.num_steps; s-- > 0;) {
     const FxStep& step = plan.steps[s];
     const KernelRow* row = find_op_row(op_name(plan, step));

@@ -17,25 +17,25 @@
 
 namespace fxopt {
 
-// The way in which values are generated for inputs without a given value. The numbers are
+// The method that generates values for inputs for which the user gives no value. Random numbers are
 // counter-based, so other programs can reproduce them. See runtime/README.md, "Inputs".
 enum class Fill : uint8_t { kNone, kRandom, kRamp, kZeros, kOnes };
 std::optional<Fill> fill_by_name(std::string_view name);
 
-// Returns the three names of a step's input. The first is the name in the model. The second is the
-// name of the input's node in the original graph. The third is the name of the input's node in the
-// step, such as "F0.x". The second and the third name are equal for a step of one graph. A name
-// that does not exist is empty. O(1).
+// Returns the three names under which a file may contain a training step's input. The first is the
+// name in the model. The second is the name of the input's node in the original graph. The third is
+// the name of the input's node in the step, such as "F0.x". The second and the third name are equal
+// for a step of one graph. A name that does not exist is empty. O(1).
 std::array<std::string_view, 3> names_of(const FxPlan& plan, uint64_t input);
 // Returns the first name of names_of() that exists. This name does not change if the step is split
 // into graphs.
 std::string_view input_key(const FxPlan& plan, uint64_t input);
 
-// A tensor or a number for one input.
+// The value that the user gives for one input: a tensor or a number.
 struct GivenInput {
   const SafetensorsTensor* tensor = nullptr;
   std::optional<ScalarValue> number;
-  std::string from;  // source for messages, such as "batch.safetensors"
+  std::string from;  // the value's source for messages, such as "batch.safetensors"
 };
 
 struct InputOptions {
@@ -43,16 +43,17 @@ struct InputOptions {
   std::map<std::string, GivenInput, std::less<>> given;
   Fill fill = Fill::kNone;
   uint64_t seed = 0;
-  ScalarValues::SymbolOf symbols;  // values of sizes that no given input determines
+  ScalarValues::SymbolOf symbols;  // values of symbols that no given input determines
 };
 
-// The values of a step's symbols, and the memory of the step's inputs.
+// The values of a training step's symbols, and the memory of the training step's inputs.
 class StepInputs {
  public:
   // Checks the dtype, number of dimensions and sizes of every input, and the range of each symbol.
   // All checks come before the first copy. Two inputs that imply different values of a symbol are
-  // an error. A tensor with the plan's layout that no step writes is used in place. Other tensors
-  // are copied. Errors: kBadInput, kUnknownSize, kOutOfMemory.
+  // an error. A given tensor is used without a copy only if it is aligned and has the plan's
+  // layout, no step writes its storage, and no other input shares the storage. All other given
+  // tensors are copied. Errors: kBadInput, kUnknownSize, kOutOfMemory.
   static Result<std::unique_ptr<StepInputs>> bind(const FxPlan& plan, const InputOptions& options);
 
   const ScalarValues& values() const { return values_; }
@@ -80,10 +81,11 @@ class StepInputs {
   int64_t copied_ = 0;
 };
 
-// Returns an upper bound for the indices in each storage. The bound is the smallest number of rows
-// among the tables that the storage's elements index. Each index must be below the bound. The bound
-// is INT64_MAX if the elements index no table. The function follows copies that preserve numbers.
-// O(words).
+// Storages may contain indices, such as token ids or class numbers. Returns a bound for each
+// storage, and each element of the storage must be below its bound. The bound is the smallest size
+// among the dimensions that the elements index. The bound is INT64_MAX if the elements index no
+// dimension. The bound of a copy's result also applies to the operand of the copy. O(entries of
+// FxPlan::words).
 std::vector<int64_t> index_bounds(const FxPlan& plan, const ScalarValues& values);
 
 }  // namespace fxopt

@@ -18,7 +18,7 @@ struct NamedTensor {
   DType dtype = DType::kUnspecified;
   std::vector<int64_t> sizes;
   std::vector<std::byte> bytes;
-  uint32_t output = FX_NONE;  // index of the plan's output
+  uint32_t output = FX_NONE;  // index in FxPlan::outputs, if the tensor is an output
   uint32_t step = FX_NONE;    // the step that made the tensor, if the tensor is not an output
 };
 
@@ -30,8 +30,8 @@ std::optional<PlacedTensor> output_tensor(const FxPlan& plan, const ScalarValues
 // O(bytes).
 std::vector<NamedTensor> copy_outputs(const Program& program, const ScalarValues& values);
 
-// Copies the results of a step. One result has the name of the step's node. Several results have
-// the names NODE.0, NODE.1, ... O(bytes).
+// Copies the results of a step. If the step has one result, the copy has the name of the step's
+// node. If the step has several results, the copies have the names NODE.0, NODE.1, ... O(bytes).
 std::vector<NamedTensor> copy_results(const Program& program, const ScalarValues& values, uint32_t step);
 
 }  // namespace fxopt

@@ -67,8 +67,8 @@ Result<Plugin> open_plugin(const std::string& name, const std::string& given) {
   }
   return failed(
       "no plugin for " + name + " was found: looked for " + looked,
-      "if nvcc is installed, `cmake --build --preset release --target fxopt_cuda` builds the plugin; if it is "
-      "elsewhere, give --plugin FILE, or set $FXOPT_PLUGIN_PATH to its folder");
+      "if nvcc is installed, `cmake --build --preset release --target fxopt_cuda` builds the plugin; if the plugin "
+      "is in another folder, give --plugin FILE, or set $FXOPT_PLUGIN_PATH to the folder");
 }
 
 Error device_error(const Plugin& plugin, int32_t status) {

@@ -34,8 +34,8 @@ Result<Plugin> open_plugin(const std::string& name, const std::string& given);
 // Converts a failed call of a plugin to an error of the program. `status` must not be FX_DEVICE_OK.
 Error device_error(const Plugin& plugin, int32_t status);
 
-// An open device of a plugin, as a device for the caching allocator. Memory is freed only after all
-// work of the device has ended.
+// An opened device of a plugin, with the interface that the caching allocator uses. Memory is freed
+// only after all work of the device has ended.
 class PluginDevice final : public AllocatorDevice {
  public:
   // Fails with kDeviceFailed if the driver is missing or too old, or if the device does not exist.
@@ -62,7 +62,8 @@ class PluginDevice final : public AllocatorDevice {
   void unreserve(uint64_t address, int64_t bytes) override;
   bool map(uint64_t address, int64_t bytes, int64_t page_bytes) override;
   void unmap(uint64_t address, int64_t bytes, int64_t page_bytes, int64_t stream) override;
-  // Programs are placed before they run, so no block waits for a stream.
+  // The addresses of a program are fixed before it runs, so the allocator never waits for work on a
+  // stream.
   uint64_t record_event(int64_t) override { return 1; }
   bool is_done(uint64_t) override { return true; }
   void wait(uint64_t) override {}

@@ -50,8 +50,7 @@ Status Program::bind_step_at(uint32_t step) {
     return error_at(step, ErrorCode::kUnsupportedOp, "no kernel has the name " + std::string(row->body), "");
   if ((kernel->computes >> call->compute & 1) == 0)
     return error_at(step, ErrorCode::kUnsupportedOp,
-                    std::string(row->name) + " has no kernel for this call, because the call computes in real numbers",
-                    "");
+                    std::string(row->name) + " has no kernel for this call, because the call computes in integers", "");
   bound_[step] = {*std::move(call), kernel};
   int64_t error = FX_NO_ERROR;
   const FxCall numbers = bound_[step].call.call(nullptr, {}, &error);
@@ -91,8 +90,8 @@ Status Program::place_storages(int64_t guard_bytes) {
   return ok_status();
 }
 
-// This version does not load constants of the file, and does not wait for sizes that steps
-// determine.
+// This version supports neither constants of the file nor sizes that become known only while steps
+// run.
 Status Program::check_storage(uint32_t storage, uint32_t step) const {
   const auto refuse = [&](const std::string& missing) {
     return error_at(step, storage, ErrorCode::kUnsupportedOp,
@@ -124,14 +123,14 @@ Status Program::check_given() const {
   return status;
 }
 
-// An assertion holds if its operand is not 0.
+// Returns true if the operand of an assertion is not 0.
 bool Program::holds(const PlacedTensor& tensor, const void* storage) const {
   const std::vector<double> values = as_doubles(tensor.shape.dtype, copy_out(tensor, storage));
   return !values.empty() && values.front() != 0;
 }
 
-// A slot of 64 bits: the uid of the node as first recorded, with the run of its graph above it.
-// Values recorded in the file take precedence.
+// Returns the seed and slot that select the random numbers of a call. A recorded seed and offset
+// take precedence. Otherwise the slot is FxDraw::uid, with FxDraw::invocation above bit 39.
 FxDrawState Program::draw_of(uint32_t step) const {
   FxDrawState state{options_.seed, 0};
   if (plan_.steps[step].draw == FX_NONE) return state;
@@ -150,7 +149,7 @@ Error Program::failed_kernel(uint32_t step, int64_t error) const {
       is_index ? "check the input that contains the indices" : "");
 }
 
-// The first argument must be true: a number, or a tensor of one element.
+// The first argument of an assertion is its condition: a number, or a tensor of one element.
 std::optional<FxWord> Program::asserted_tensor(uint32_t step, Status& status) const {
   const FxStep& row = plan_.steps[step];
   status = ok_status();
@@ -168,7 +167,7 @@ std::optional<FxWord> Program::asserted_tensor(uint32_t step, Status& status) co
   return std::nullopt;
 }
 
-// Further string arguments describe the failure.
+// The other string arguments of an assertion are error messages.
 Error Program::failed_assertion(uint32_t step) const {
   const FxStep& row = plan_.steps[step];
   std::string message = "an assertion failed";

@@ -21,37 +21,40 @@ namespace fxopt {
 
 class ThreadPool;
 
-// The memory of storages that steps make.
+// The kind of memory that contains the storages made by the plan's steps. Inputs and constants are
+// not included.
 enum class StorageMemory : uint8_t {
-  kArena,      // at the offsets of a placement
-  kAllocator,  // in blocks of the caching allocator, each from its first to its last step
-  kBlocks,     // in blocks of the system, with the same lifetimes, only on the CPU
+  kArena,      // in one block of memory, at the offsets that place() assigns
+  kAllocator,  // in blocks of the caching allocator, each for the lifetime of its storage
+  kBlocks,     // in blocks of the system, each for the lifetime of its storage; only on the CPU
 };
 
-// Options for runs of one step.
+// Options for executing one training step.
 struct ExecuteOptions {
   uint64_t seed = 0;
   StorageMemory memory = StorageMemory::kArena;
-  AllocatorConfig allocator;  // settings of kAllocator
+  AllocatorConfig allocator;  // settings of the caching allocator, for kAllocator
   // The host memory of the caller's storages (inputs and constants), by storage. The pointer is
   // null if a storage has no such memory.
   std::vector<void*> given;
-  // Returns the external draw of a step, which is a row-major mask of bools. If the function
-  // returns null, the step draws by its slot. The function may be empty.
+  // Returns a row-major mask of bools that a dropout call uses instead of a random mask (--draws).
+  // `step` is the call. If the function returns null, the call draws its own mask. The function may
+  // be empty.
   std::function<const void*(uint32_t step)> drawn;
-  // Called before a step. If the function returns true, the run ends with an error. On a device,
-  // the function is called before steps are launched, not between steps.
+  // Called before each step of the plan. If the function returns true, the run ends with an error.
+  // On a device, the function is called once for each group of steps. A group ends with a watched
+  // step (see `after`) or with the last step of the plan.
   std::function<bool()> is_interrupted;
-  // Called after each watched step, while values can be inspected. May be empty. A step is watched
-  // if is_watched is empty or returns true for the step.
+  // Called after each watched step of the plan, while values can be inspected. May be empty. A step
+  // is watched if `is_watched` is empty or returns true for the step.
   std::function<void(uint32_t step)> after;
   std::function<bool(uint32_t step)> is_watched;
 
   // Options for the CPU.
   const FxKernelTable* kernels = nullptr;
   ThreadPool* threads = nullptr;
-  // A step with at most this many elements runs on one thread. The step ends before another thread
-  // would wake up.
+  // A call with at most this many elements runs on one thread, because the call ends before another
+  // thread would wake up.
   int64_t alone_elements = 16384;
   // If true, every storage and workspace in the arena has guards, and unused bytes are signalling
   // NaNs. The guards are checked after each step that uses the storage or workspace. A kernel that
@@ -69,29 +72,29 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   // Runs all steps once. Fails with kRunFailed, kOutOfMemory or kDeviceFailed. The error kRunFailed
-  // states the node of an index beyond its dimension, an integer division by zero, a failed
-  // assertion, or an interruption.
+  // states the node and one of these causes: an index beyond its dimension, an integer division by
+  // zero, a failed assertion, or an interruption.
   virtual Status run() = 0;
-  // Copies the current contents of the caller's storages to the device. Before the first run, these
-  // contents are already on the device.
+  // Copies the current contents of the caller's storages to the device. The first run needs no call
+  // of upload().
   virtual Status upload() { return ok_status(); }
-  // Runs once, one step at a time, and returns the time of each step. A step without work has the
-  // time 0. The computed values are the same as in run(). On a device, `device_seconds` is measured
-  // by the device's events. On the CPU, `device_seconds` is measured by the clock, and launches
-  // take no time.
+  // Runs once, one step of the plan at a time, and returns the time of each step. A step without
+  // work has the time 0. The computed values are the same as in run(). On a device,
+  // `device_seconds` is measured by the device's events. On the CPU, `device_seconds` is measured
+  // by the clock, and launches take no time.
   virtual Result<std::vector<FxStepTime>> time_steps() = 0;
-  // Returns the bytes of a storage on the host, or null if the storage has no memory. The bytes are
-  // valid until the next call of this object. The result of a step is available until the result is
-  // freed. If a device cannot be read, returns zeros, and read_status() reports the error from then
-  // on.
+  // Returns a host pointer to the bytes of a storage, or null if the storage has no memory. The
+  // bytes of a device are copied to the host. The bytes are valid until the next call of this
+  // object. The result of a step is available until the result is freed. If a device cannot be
+  // read, returns zeros, and read_status() reports the error from then on.
   virtual const void* bytes_of(uint32_t storage) const = 0;
   virtual Status read_status() const { return ok_status(); }
 
-  // Runs once and calls `after` after each step instead of the options' own callback.
+  // Runs once and calls `after` after each step of the plan, instead of ExecuteOptions::after.
   Status run_watched(const std::function<void(uint32_t step)>& after);
-  // Runs twice and compares the results of each step. Returns the first step with different bits,
-  // or nullopt if all bits are equal. `restore` resets the inputs before a run. Takes twice as long
-  // as run(), plus hashing.
+  // Runs twice and compares the results of each step of the plan. Returns the first step with
+  // different bits, or nullopt if all bits are equal. `restore` resets the inputs before a run.
+  // Takes twice as long as run(), plus hashing.
   std::optional<uint32_t> first_difference(const std::function<void()>& restore);
 
   const FxPlan& plan() const { return plan_; }
@@ -99,7 +102,7 @@ class Program {
   const std::vector<int64_t>& workspaces() const { return workspaces_; }
   int64_t arena_bytes() const { return placement_.arena_bytes; }
   // Returns the peak bytes of storages, workspaces and the caller's storages. The bytes are counted
-  // when they are allocated and freed. Returns 0 for the arena.
+  // when they are allocated and freed. Returns 0 if the storages are in an arena.
   int64_t counted_peak() const { return counted_peak_; }
   // Returns the largest number of bytes that the caching allocator reserved. Returns 0 without the
   // caching allocator.
@@ -124,7 +127,7 @@ class Program {
   Status check_given() const;
   Status check_storage(uint32_t storage, uint32_t step) const;
   bool holds(const PlacedTensor& tensor, const void* storage) const;
-  // Returns the mask of --draws for the step, or null if the step draws by its slot.
+  // Returns the mask of --draws for the step, or null if the step draws its own mask.
   virtual const void* drawn_at(uint32_t step) const { return options_.drawn ? options_.drawn(step) : nullptr; }
   FxDrawState draw_of(uint32_t step) const;
   bool is_interrupted() const { return options_.is_interrupted && options_.is_interrupted(); }
@@ -148,7 +151,7 @@ class Program {
   ExecuteOptions options_;
   const FxKernelTable& kernels_;
   std::vector<Bound> bound_;         // by step
-  std::vector<int64_t> workspaces_;  // by step: bytes
+  std::vector<int64_t> workspaces_;  // by step: bytes of the workspace
   PlanPlacement placement_;
   std::vector<void*> addresses_;              // by storage
   std::vector<std::vector<uint32_t>> taken_;  // by step: storages whose lifetimes begin with it

@@ -13,7 +13,8 @@
 namespace fxopt {
 namespace {
 
-// Calls visit(offset in bytes, row-major offset in bytes, bytes) for contiguous pieces.
+// Calls visit(offset in bytes, row-major offset in bytes, bytes) for each contiguous piece of a
+// tensor.
 template <class Visit>
 void for_each_piece(const TensorShape& shape, const Visit& visit) {
   const int64_t size = element_size(shape.dtype);

@@ -21,12 +21,12 @@ struct PlacedTensor {
   uint32_t storage = FX_NONE;
 };
 
-// Returns a tensor with numeric sizes. Returns nullopt if a size is unknown or the tensor has no
-// record. O(rank).
+// Returns a tensor with numeric sizes. Returns nullopt if a size is unknown or the plan does not
+// record the sizes. O(rank).
 std::optional<PlacedTensor> placed_tensor(const FxPlan& plan, const ScalarValues& values, uint32_t tensor);
 
-// Calls visit(index, const PlacedTensor&) for each result of a step. Results without memory are
-// left out. O(results * rank).
+// Calls visit(index, const PlacedTensor&) for each tensor result of a step of the plan. Results
+// without memory are left out. O(results * rank).
 template <class Visit>
 void for_each_result(const FxPlan& plan, const ScalarValues& values, uint32_t step, const Visit& visit) {
   const FxStep& row = plan.steps[step];
@@ -45,11 +45,12 @@ std::vector<std::byte> copy_out(const PlacedTensor& tensor, const void* storage)
 // exactly the size of the elements. O(elements).
 void copy_in(const PlacedTensor& tensor, std::span<const std::byte> bytes, void* storage);
 
-// Counts the elements that are infinite or NaN. `storage` is as in copy_out(). O(elements).
+// Counts the elements that are infinite or NaN. `storage` is the memory of the tensor's storage.
+// O(elements).
 size_t count_not_finite(const PlacedTensor& tensor, const void* storage);
 
-// Returns the name of each output in files. If the name of the output in the model is unique, this
-// name is used. Otherwise, the name is output_N. O(outputs log outputs).
+// Returns the name under which a file contains each output. The name is the output's name in the
+// model if this name is unique. Otherwise the name is output_N. O(outputs log outputs).
 std::vector<std::string> output_names(const FxPlan& plan);
 
 }  // namespace fxopt

@@ -8,13 +8,13 @@
 
 namespace fxopt {
 
-// Returns the same step with float64 in place of every real dtype, and with storages enlarged to
-// match. The results of the new step have very small rounding errors. The new step is the reference
-// of `--tolerance auto`. If a storage has reals of several sizes, the smallest size determines the
-// new size of the storage. O(plan).
+// Returns a plan of the training step in which every real dtype is float64, and storages are
+// larger. The rounding errors of float64 are much smaller, so `--tolerance auto` uses the results
+// of this plan as the reference. A storage grows by the factor 8 / b, where b is the number of
+// bytes of the narrowest real dtype in the storage. O(plan).
 std::unique_ptr<Plan> widen(const FxPlan& plan, const ScalarValues& values);
 
-// Memory for the inputs of the widened step, converted from the inputs of the step.
+// Memory for the inputs of a widened plan (widen()), with real elements converted to float64.
 class WidenedInputs {
  public:
   // Fails with kOutOfMemory if memory runs out.

@@ -4,11 +4,11 @@
     scripts/peers/measured.py [--fxopt PROGRAM] [FILE...]
 
 FILE: results of scripts/gpu_check.sh (default: all of testdata/measured). Prints the table of
-cli/topics/memory.md: for each graph of testdata/gpu, the allocated bytes in classic segments of the
-first step, as traced and after two policies of `sac`, predicted with the profiles h100 and
-torch-2.11. Measured values are beside them, "not measured" if no file has them. Then prints a line
-for each measured peak, for both kinds of segments, with the ratio, and the stages llama1b and
-profile as gpu_check prints them. Needs no torch, no GPU.
+cli/topics/memory.md: for each graph of testdata/gpu, the allocated bytes of the first training
+step without expandable segments, as traced and after two policies of `sac`, predicted with the
+profiles h100 and torch-2.11. Measured values are beside them, "not measured" if no file has them.
+Then prints a line for each measured peak, for both kinds of segments, with the ratio, and the
+stages llama1b and profile as gpu_check prints them. Needs no torch, no GPU.
 """
 
 from __future__ import annotations

@@ -148,9 +148,9 @@ class Recipe:
 
 
 def matmul_run(late: bool) -> Recipe:
-    """Backward of a run of layers. Each of 40 matmuls computes a weight's gradient from one chain
-    of gradients, and the weight's gradient is summed over dp. The first node recomputes the block's
-    first residual sum, which only the last matmul reads.
+    """Backward of consecutive layers. Each of 40 matmuls computes a weight's gradient, which is
+    summed over dp. The matmuls read successive gradients in one chain of threshold_backward calls.
+    The first node recomputes the block's first residual sum, which only the last matmul reads.
 
     late: all matmuls come before the first reduce-scatter, as a sort of the same graph may leave
         them.
@@ -289,7 +289,8 @@ def recipe_inputs(write: Callable[[], Recipe]) -> list[object]:
 
 
 def _graphs() -> Iterator[tuple[str, Graph]]:
-    where = "over a mesh of dp 16 and tp 8 (pull request 467 of meta-pytorch/autoparallel); built by a script, not from a model"
+    where = "on a mesh of dp 16 and tp 8"
+    source = "See pull request 467 of meta-pytorch/autoparallel"
     for permuted, pairs in ((True, PERMUTED_PAIRS), (False, DIRECT_PAIRS)):
         shape = "with two cancelling permutes in between" if permuted else "with nothing in between"
         for tp_first in (True, False):
@@ -297,44 +298,47 @@ def _graphs() -> Iterator[tuple[str, Graph]]:
             build = functools.partial(_chains, pairs, tp_first, permuted)
             yield f"built_{'permuted' if permuted else 'direct'}_{first}_{second}", Graph(
                 functools.partial(trace, build),
-                f"{pairs} weights each gathered over {first}, then over {second}, {shape}, {where}",
+                f"{pairs} weights {where}. Each weight is gathered over {first} and then over {second}, {shape}. {source}",
                 functools.partial(inputs, build),
                 has_ranks=True,
                 has_mesh=True,
             )
     yield "built_alias_round_trips", Graph(
         functools.partial(trace, _round_trips),
-        f"{ROUND_TRIPS} gradients gathered behind an alias, whose own shard is sliced out again, {where}",
+        f"{ROUND_TRIPS} gradients {where}. An alias of each gradient is gathered, and the rank's own shard is then sliced out of"
+        f" the result. {source}",
         functools.partial(inputs, _round_trips),
         has_ranks=True,
         has_mesh=True,
     )
     run = (
-        f"backward of a block over a mesh of dp 16 and tp 8: {RUN} matmuls, each for one weight's gradient from one chain of"
-        " gradients, each summed over dp, and the block's first residual sum, which only the last matmul reads"
+        f"backward of a block {where}. Each of {RUN} matmuls computes the gradient of one weight, which a reduce-scatter sums"
+        " over dp. The matmuls read successive gradients in one chain of threshold_backward calls. Only the last matmul"
+        " reads the first residual sum of the block"
     )
-    for suffix, where in (("", "each before the next matmul"), ("_late", "all after the last matmul, where the peak is higher")):
+    early = "Each reduce-scatter comes before the next matmul"
+    for suffix, order in (("", early), ("_late", "All reduce-scatters come after the last matmul, so the peak is higher")):
         yield f"built_matmul_run{suffix}", Graph(
             functools.partial(trace_recipe, functools.partial(matmul_run, bool(suffix))),
-            f"{run}. The reduce-scatters come {where} (compute batch-size capping of the same pull request); built by a script,"
-            " not from a model",
+            f"{run}. {order}. {source} (compute batch-size capping)",
             has_ranks=True,
         )
     yield "built_hsdp", Graph(
         functools.partial(trace_recipe, hsdp),
-        f"forward and backward of {HYBRID_LAYERS} layers over a mesh of dp_replicate {REPLICAS} and dp_shard {SHARDS}: weights"
-        " gathered over dp_shard, their gradients averaged by a reduce-scatter over dp_shard and an all-reduce over dp_replicate;"
-        " built by a script, not from a model",
+        f"forward and backward of {HYBRID_LAYERS} layers on a mesh of dp_replicate {REPLICAS} and dp_shard {SHARDS}. Weights are"
+        " gathered over dp_shard. Gradients are averaged by a reduce-scatter over dp_shard and an all-reduce over"
+        " dp_replicate",
         functools.partial(recipe_inputs, hsdp),
         has_ranks=True,
         has_mesh=True,
     )
-    stage = f"in a pipeline of {STAGES} ranks, {MICROBATCHES} microbatches, sends and receives of both directions in one group"
+    stage = f"in a pipeline of {STAGES} ranks with {MICROBATCHES} microbatches"
+    group = "Both directions use one process group"
     for rank, (write, does) in enumerate(
         ((first_stage, "sends activations and receives gradients"), (last_stage, "receives activations and sends gradients"))
     ):
         yield f"built_pipeline_{rank}", Graph(
-            functools.partial(trace_recipe, write), f"stage {rank} {stage}: {does}; built by a script, not from a model"
+            functools.partial(trace_recipe, write), f"stage {rank} {stage}, which {does}. {group}"
         )
 
 

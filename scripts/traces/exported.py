@@ -101,10 +101,11 @@ def inputs() -> list[object]:
 
 
 ABOUT = (
-    "inference program by torch.export: a decoder for any batch size, whose cache of keys and count of tokens are"
-    " written, with a branch on data (cond), tied embeddings, a constant and buffers outside the state dict"
+    "inference program by torch.export: a decoder with a symbolic batch size, which updates a key cache and a token"
+    " count in buffers. The program has a data-dependent branch (cond), tied embeddings, a constant, and buffers outside"
+    " the state dict"
 )
 GRAPHS = {
-    "exported": Graph(functools.partial(trace, FULL), f"{ABOUT}; 4 layers, width 1024, batch 8, length 512"),
+    "exported": Graph(functools.partial(trace, FULL), f"{ABOUT}. Size: 4 layers, width 1024, batch 8, length 512"),
     "exported_twin": Graph(functools.partial(trace, TWIN), f"small copy: {ABOUT}", inputs, SUBSTITUTIONS),
 }

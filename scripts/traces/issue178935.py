@@ -62,14 +62,14 @@ def inputs() -> list[object]:
 GRAPHS = {
     "issue178935_vanilla": Graph(
         lambda: trace(None),
-        "the first program of pytorch issue 178935: plain activation checkpointing under make_fx. Recomputation is"
-        " already in the graph, no node is tagged or marked",
+        "the first program of pytorch issue 178935: plain activation checkpointing under make_fx. The graph already"
+        " contains the recomputation. No node has a recompute tag or is marked backward",
         inputs,
     ),
     "issue178935_selective": Graph(
         lambda: trace(recompute_products),
-        "the second program: selective checkpointing that prefers to recompute products. Tags as the trace left them,"
-        " nothing recomputed, nothing marked",
+        "the second program of pytorch issue 178935: selective checkpointing that prefers to recompute matrix products."
+        " The tags are unchanged since the trace. Nothing is recomputed, and no node is marked backward",
         inputs,
     ),
 }

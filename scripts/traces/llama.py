@@ -39,7 +39,7 @@ SUBSTITUTIONS = (
     Substitution(
         "aten._scaled_dot_product_flash_attention and its backward, nine results",
         "aten._scaled_dot_product_flash_attention_for_cpu and its backward, two results",
-        "only on GPUs",
+        "the original's operators run only on GPUs",
     ),
     Substitution(
         "aten._fused_rms_norm and its backward", "the elementary operators they consist of", "a CPU has no kernel"
@@ -149,8 +149,8 @@ GRAPHS = {
         trace,
         "one training step (forward, cross entropy, backward) of a Llama of 1.2 billion parameters: 16 layers, width"
         " 2048, 32 heads, 8 key-value heads, hidden width 8192, vocabulary 128256, tied embeddings, bfloat16, batch 2,"
-        " sequence 2048, flash attention, as traced for one GPU. Backward is marked, module paths and layers (as"
-        " regions) are annotated, nothing is tagged",
+        " sequence 2048, flash attention, as traced for one GPU. Backward nodes are marked, and module paths and layers"
+        " are annotated. No node has a recompute tag",
     ),
     "llama1b_twin": Graph(
         functools.partial(trace, TWIN), "small copy: the training step of llama1b", inputs, SUBSTITUTIONS

@@ -43,7 +43,7 @@ SUBSTITUTIONS = (
     Substitution(
         "higher_order.graphsafe_run_with_rng_state on a generator that is an input",
         "higher_order.run_and_save_rng_state and run_with_rng_state on a state that is saved",
-        "only on GPUs",
+        "the original's operators run only on GPUs",
     ),
 )
 
@@ -151,10 +151,11 @@ def inputs(which: int) -> list[object]:
 def _graphs() -> Iterator[tuple[str, Graph]]:
     for which, side in enumerate(("forward", "backward")):
         about = (
-            f"{side} graph of AOTAutograd's pair (Dynamo, joint graph, min-cut partitioner), of checkpointed attention"
-            " blocks with dropout: recomputed draws take up saved states, views, a buffer that counts, any batch size"
+            f"{side} graph of checkpointed attention blocks with dropout, from AOTAutograd's min-cut partitioner."
+            " Recomputed dropout uses saved random states. The graph has views, a step counter in a buffer, and a symbolic"
+            " batch size"
         )
-        yield f"pair_{side}", Graph(lambda which=which: capture(FULL)[which], f"{about}; 4 layers, width 512")
+        yield f"pair_{side}", Graph(lambda which=which: capture(FULL)[which], f"{about}. Size: 4 layers, width 512")
         yield f"pair_{side}_twin", Graph(
             lambda which=which: capture(TWIN)[which],
             f"small copy: {about}",

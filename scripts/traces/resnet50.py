@@ -32,7 +32,11 @@ SUBSTITUTIONS = (
     Substitution("3, 4, 6, 3 bottlenecks, width 64", "1, 1, 1, 1 bottlenecks, width 8", "memory and time"),
     Substitution("batch 32, 224 x 224 pixels, 1000 classes", "batch 2, 32 x 32 pixels, 10 classes", "memory and time"),
     Substitution("device cuda:0", "device cpu", "runs on a CPU"),
-    Substitution("aten.cudnn_batch_norm and its backward", "aten.native_batch_norm and its backward", "only on GPUs"),
+    Substitution(
+        "aten.cudnn_batch_norm and its backward",
+        "aten.native_batch_norm and its backward",
+        "the original's operators run only on GPUs",
+    ),
 )
 
 

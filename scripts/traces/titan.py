@@ -68,21 +68,35 @@ CHUNKED_LLAMA = Step("llama3", "debugmodel", "sdpa", "cpu", batch=2, length=64, 
 NORM = Substitution(
     "aten._fused_rms_norm and its backward", "the elementary operators they consist of", "a CPU has no kernel"
 )
-SLICES = Substitution("slices behind gathers that remove nothing", "fewer slices", "DTensor leaves them out at this size")
+SLICES = Substitution(
+    "slices that select all elements of a gathered tensor",
+    "fewer of these slices",
+    "DTensor leaves out some of these slices at this size",
+)
 LLAMA8B_SUBSTITUTIONS = (
-    Substitution("flavor 8B: 32 layers, width 4096, 32 and 8 heads", "debugmodel: 2 layers, 256, 16 heads", "memory"),
+    Substitution(
+        "flavor 8B: 32 layers, width 4096, 32 and 8 heads", "flavor debugmodel: 2 layers, width 256, 16 heads", "memory"
+    ),
     Substitution("batch 2, sequence 8192", "batch 2, sequence 128", "memory and time"),
-    Substitution("16 x 8 ranks", "2 x 2 ranks, collectives as if all ranks held equal data", "memory and time"),
+    Substitution(
+        "16 x 8 ranks",
+        "2 x 2 ranks; each collective computes its result as if all ranks had the same data",
+        "memory and time",
+    ),
     Substitution("device cuda:0", "device cpu", "runs on a CPU"),
     NORM,
     SLICES,
 )
 DEEPSEEK16B_SUBSTITUTIONS = (
-    Substitution("flavor 16B: 27 layers, 64 experts", "debugmodel: 3 layers, 8 experts", "memory and time"),
+    Substitution("flavor 16B: 27 layers, 64 experts", "flavor debugmodel: 3 layers, 8 experts", "memory and time"),
     Substitution("batch 2, sequence 4096", "batch 2, sequence 128", "memory and time"),
-    Substitution("16 ranks, 8 for experts", "4 ranks, 2 for experts, collectives as above", "memory and time"),
+    Substitution(
+        "16 ranks, 8 for experts",
+        "4 ranks, 2 for experts; each collective computes its result as if all ranks had the same data",
+        "memory and time",
+    ),
     Substitution("device cuda:0", "device cpu", "runs on a CPU"),
-    Substitution("autocast to float32 in the router", "none", "a CPU has none to float32"),
+    Substitution("autocast to float32 in the router", "none", "a CPU has no autocast to float32"),
     NORM,
     SLICES,
 )
@@ -295,22 +309,21 @@ def inputs(step: Step, route: Callable[[Step], Traced]) -> list[object]:
 
 
 def _graphs() -> Iterator[tuple[str, Graph]]:
-    from_trainer = "as graph_trainer of torchtitan traces it"
-    joint = "by AOTAutograd, with descriptors"
+    from_trainer = "traced as by torchtitan's graph_trainer"
     llama = (
-        "Llama-3 8B, FSDP over 16 and tensor parallelism over 8 fake ranks, flex attention (the default"
-        " of graph_trainer, which a CPU can run)"
+        "with FSDP over 16 and tensor parallelism over 8 fake ranks, and with flex attention (graph_trainer's"
+        " default, which a CPU can run)"
     )
     for suffix, route, what in (
-        ("flb", trace_step, f"one training step, {from_trainer}, of {llama}"),
-        ("joint", trace_joint, f"joint graph, {joint}, of {llama}"),
+        ("flb", trace_step, f"one training step of Llama-3 8B, {from_trainer}, {llama}"),
+        ("joint", trace_joint, f"AOTAutograd's joint graph of Llama-3 8B, exported with descriptors, {llama}"),
     ):
         full = f"{what}: 32 layers, batch 2, sequence 8192, bfloat16 with float32 reductions"
         yield f"llama8b_{suffix}", Graph(functools.partial(route, LLAMA8B), full, has_ranks=True, has_mesh=True)
         yield f"llama8b_{suffix}_twin", _twin(LLAMA8B_TWIN, route, what, LLAMA8B_SUBSTITUTIONS)
     about = (
-        f"one training step, {from_trainer}, of DeepSeek-V3 16B, a mixture of 64 experts: FSDP over 16 and expert"
-        " parallelism over 8 fake ranks, flex attention, sizes that depend on data"
+        f"one training step of DeepSeek-V3 16B, a mixture of 64 experts, {from_trainer}, with FSDP over 16 and expert"
+        " parallelism over 8 fake ranks, flex attention, and data-dependent sizes"
     )
     full = f"{about}; 27 layers, batch 2, sequence 4096"
     yield "deepseek16b", Graph(functools.partial(trace_step, DEEPSEEK16B), full, has_ranks=True, has_mesh=True)
@@ -318,14 +331,15 @@ def _graphs() -> Iterator[tuple[str, Graph]]:
     debug = "of torchtitan's debug Llama on a CPU, on one rank"
     yield "titan_debug", Graph(
         functools.partial(trace_step, DEBUG_LLAMA),
-        f"one training step {debug}: 6 layers, after torchtitan's passes for dead code and no-op nodes."
-        " The sums of gradients between layers carry the module path of the loss",
+        f"one training step {debug}: 6 layers, after torchtitan's passes removed dead code and no-op nodes."
+        " The nodes that sum several gradients of one value have the module path of the loss",
         functools.partial(inputs, DEBUG_LLAMA, trace_step),
     )
     yield "titan_chunked_loss", Graph(
         functools.partial(trace_step, CHUNKED_LLAMA),
-        f"one training step {debug}: 2 layers, the loss in 4 chunks: forward and backward alternate, and"
-        " only the graph orders writes to the sum of gradients",
+        f"one training step {debug}: 2 layers, with the loss in 4 chunks. Forward and backward alternate. Each"
+        " chunk copies its gradient in place into a slice of one buffer. Only the order of the nodes shows that the"
+        " buffer is read after these copies",
         functools.partial(inputs, CHUNKED_LLAMA, trace_step),
     )
 

@@ -107,7 +107,7 @@ TEST_CASE("cli counts are plain decimal numbers") {
 
 TEST_CASE("cli tells of an unknown option before what else is wrong") {
   check_refused({"-x", "opt"}, "FX0203", "fxopt has no option '-x'");
-  check_refused({"verify", "-x.pb"}, "FX0203", "write a file of this name as ./-x.pb");
+  check_refused({"verify", "-x.pb"}, "FX0203", "if you mean a file, write ./-x.pb");
   check_refused({"opt", "--bogus"}, "FX0203", "fxopt opt has no option '--bogus'");
   check_refused({"opt", "--stop-after", "two", "--bogus"}, "FX0203", "'--bogus'");
   check_refused({"opt", "x", "-o=y.pb"}, "FX0204", "write -o y.pb");
@@ -153,7 +153,7 @@ TEST_CASE("cli: hints for slips with commands, pipelines and files") {
   const auto error_of = [](const std::vector<std::string>& line) { return run_fxopt(line).err; };
   CHECK(contains(error_of({"optimize"}), "did you mean 'opt'?"));
   CHECK(contains(error_of({"help", "FX9999"}), "`fxopt help codes` the error codes"));
-  CHECK(contains(error_of({"opt", in, "--passes", "sac(policy=full)"}), "options stand in braces"));
+  CHECK(contains(error_of({"opt", in, "--passes", "sac(policy=full)"}), "write options in braces"));
   CHECK(contains(error_of({"opt", in, "--passes", "sacpolicy=full"}), "quote the pipeline"));
   CHECK(contains(error_of({"opt", in, missing}), "if it is the output, write -o " + missing));
   CHECK(contains(error_of({"opt", in, in}), "give -o FOLDER/"));

@@ -32,7 +32,7 @@ TEST_CASE("cli --device: a word without '/' is a built-in name, and no other") {
     CHECK(refused.exit == 2);
     const nlohmann::json error = refused.json()["errors"][0];
     CHECK(error["message"] == "there is no built-in device profile '" + std::string(word) + "'");
-    CHECK(error["hint"].get<std::string>().ends_with("; a profile in a file needs a path with a '/': ./" +
+    CHECK(error["hint"].get<std::string>().ends_with("; to use a profile file, write a path with a '/': ./" +
                                                      std::string(word)));
   }
   CHECK(contains(in.mem("h10").json()["errors"][0]["hint"].get<std::string>(), "did you mean 'h100'?"));

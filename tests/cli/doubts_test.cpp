@@ -51,7 +51,7 @@ TEST_CASE("cli doubts: opt, mem and tags say what a graph shows", "[cli][doubts]
   for (const char* command : {"opt", "mem", "tags"}) {
     INFO(command);
     CHECK(contains(said(command, kMarkedInForward),
-                   "warning[phase-overruled]: 1 node treated as forward although marked backward, first %j"));
+                   "warning[phase-overruled]: 1 node treated as forward despite the phase mark `backward`, first %j"));
     CHECK(contains(said(command, kDrawnTwice), "warning[drawn-twice]: %e in backward repeats the random draw of %d"));
   }
 }

@@ -138,7 +138,7 @@ TEST_CASE("cli opt: a name in an option that the graph does not have is warned o
     return result.err;
   };
   CHECK(contains(err("sac{exclude=\"head\"}"), "warning[no-match]"));
-  CHECK(contains(err("sac{exclude=\"head\"}"), "no node of this graph matches 'head' of exclude"));
+  CHECK(contains(err("sac{exclude=\"head\"}"), "no node of this graph matches 'head' of option exclude"));
   CHECK_FALSE(contains(err("sac{exclude=\"layers.0\"}"), "warning"));
   CHECK_FALSE(contains(err("sac"), "warning"));  // a default may match nothing
 }

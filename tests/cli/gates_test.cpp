@@ -143,7 +143,7 @@ TEST_CASE("cli mem --budget: what is refused") {
     CHECK(result.exit == 2);
     return result.err;
   };
-  CHECK(contains(message("resident=1GiB"), "limits 'resident', which is not a peak"));
+  CHECK(contains(message("resident=1GiB"), "limits 'resident', which is not the name of a peak"));
   CHECK(contains(message("active=1GiB,active=2GiB"), "limits the same peak twice"));
   CHECK(contains(message("active=much"), "not 'much'"));
   steps.write(step("1000000", "cpu"));

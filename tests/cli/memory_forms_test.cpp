@@ -279,7 +279,7 @@ TEST_CASE("cli mem: forms are written when a limit is broken", "[cli]") {
   const Forms forms;
   CHECK(forms.mem({"--budget", "1KiB", "--html", forms.html, "--markdown", forms.markdown}).exit == 5);
   CHECK(contains(read_text(forms.html), "\"reports\":[{"));
-  CHECK(contains(read_text(forms.markdown), "**Limits broken**, of `--budget 1KiB`"));
+  CHECK(contains(read_text(forms.markdown), "**Limits broken** (limits: `--budget 1KiB`)"));
 }
 
 TEST_CASE("cli mem: forms say first what was not measured, and no old one stays", "[cli]") {

@@ -32,7 +32,7 @@ TEST_CASE("opt: a budget is on the result, and a broken one leaves no file", "[c
   const CliResult over = opt(in, out, passes, {"--budget", std::to_string(peak - 1) + "B", "--report"});
   check_ended(over, 5, "error[FX0501]");
   CHECK(contains(over.err, "ideal peak"));  // the report is printed all the same
-  CHECK(contains(over.err, "policies were not tried here"));
+  CHECK(contains(over.err, "policies are not tried here"));
   CHECK(contains(run_fxopt({"mem", in, "--budget", "1B"}).err, "sac{policy="));
   CHECK_FALSE(std::filesystem::exists(out));
 }
@@ -45,7 +45,7 @@ TEST_CASE("opt: the limit of a partitioned graph is on its step", "[cli]") {
   CHECK(opt(in, out, "partition", {"--budget", std::to_string(peak) + "B"}).exit == 0);
   CHECK(opt(in, out, "partition", {"--budget", std::to_string(peak - 1) + "B"}).exit == 5);
   check_ended(run_fxopt({"verify", out, "--against", in}), 4,
-              "graphs are matched by name; --step compares each side as one step");
+              "graphs are matched by name; with --step, all graphs of a file are compared as one step");
   CHECK(run_fxopt({"verify", out, "--against", in, "--step"}).exit == 0);
   const CliResult step = run_fxopt({"mem", "--step", out, "--budget", "1B"});
   CHECK(contains(step.err, "policies are not tried on a step; try the passes"));

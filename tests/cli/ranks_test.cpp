@@ -39,7 +39,7 @@ TEST_CASE("cli ranks: ranks that agree") {
   CHECK(result.exit == 0);
   CHECK(result.out ==
         "2 ranks: ok, 4 calls on 2 groups\n"
-        "  group  calls  ranks        without a file\n"
+        "  group  calls  ranks        ranks without a file\n"
         "  g          1      2  0, 1\n"
         "  h          1      2  0, 1\n");
   CHECK(result.err.empty());
@@ -61,7 +61,9 @@ TEST_CASE("cli ranks: what is not looked at is said") {
   const RankFiles files;
   const CliResult alone = run_fxopt({"ranks", files.zero});
   CHECK(alone.exit == 0);
-  CHECK(alone.err.find("warning[without-file]: 1 rank of these groups without a file: 1") != std::string::npos);
+  CHECK(
+      alone.err.find("warning[without-file]: 1 rank of the process groups not compared, because no file is given: 1") !=
+      std::string::npos);
   const CliResult unsaid = run_fxopt({"ranks", files.zero, files.unsaid});
   CHECK(unsaid.exit == 0);
   CHECK(unsaid.err.find("warning[rank-by-place]: 1 file of 2 without a recorded rank") != std::string::npos);
@@ -71,7 +73,7 @@ TEST_CASE("cli ranks: two files of one rank are refused") {
   const RankFiles files;
   const CliResult result = run_fxopt({"ranks", files.one, files.turned});
   CHECK(result.exit == 3);
-  CHECK(result.err.find("are both of rank 1") != std::string::npos);
+  CHECK(result.err.find("both have rank 1") != std::string::npos);
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ TEST_CASE("cli reduce: IN must be interesting itself") {
   const Setting setting;
   for (const char* exit : {"0", "nonzero", "signal", "timeout", "3"}) {
     const std::string status = std::string(exit) == "nonzero" ? "exit 0" : "exit 9";
-    check_ended(setting.reduce({"--exit", exit}, {"sh", "-c", status}), 2, ", but --exit asks for ");
+    check_ended(setting.reduce({"--exit", exit}, {"sh", "-c", status}), 2, ", but --exit expects ");
     CHECK_FALSE(std::filesystem::exists(setting.out));
   }
 }

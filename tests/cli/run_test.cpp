@@ -123,7 +123,7 @@ TEST_CASE("cli run: outputs are written, expected, and found different") {
   // The inputs differ, not the kernels.
   CHECK(contains(other.out, "every node is close to its float64 result"));
   CHECK(contains(other.out,
-                 "no value agrees: 31 inputs made up by --fill and draws depend on --seed 1; was the file made with"));
+                 "no value agrees: 31 inputs of --fill and random draws depend on --seed 1; was the file made with"));
   CHECK(run_fxopt({"run", twin, "--fill", "random", "--repeat", "3", "--warmup", "1"}).exit == 0);
 }
 
@@ -197,7 +197,7 @@ graph @halves {kind=forward} {
                                       "--output", output, "--save", "%a", "--write-measurement", times});
   CAPTURE(result.out, result.err);
   CHECK(result.exit == 0);
-  CHECK(contains(result.out, "each node alone, 3 runs, steady clock: "));
+  CHECK(contains(result.out, "one node at a time, 3 runs, steady clock: "));
   CHECK(contains(result.out, "\n\n  node      steps"));
   CHECK(contains(result.out, "  (2 more)      2 "));
   CHECK(contains(result.out, "  the sum is "));

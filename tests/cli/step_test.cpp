@@ -48,7 +48,7 @@ TEST_CASE("cli step: one file with both graphs is the same step") {
   CHECK(peak_of(run_fxopt({"mem", "--step", whole, "--json"}).graph()) == 92592);
   const CliResult apart = run_fxopt({"mem", whole, "--json=" + (folder / "apart.json")});
   CHECK(contains(apart.out, "@backward, cpu"));
-  CHECK(contains(apart.err, "2 runs of its graphs form one step; --step measures these runs together"));
+  CHECK(contains(apart.err, "2 runs of the graphs form one training step; add --step to measure the whole step"));
   const CliResult verified = run_fxopt({"verify", "--step", kForwardFile, kBackwardFile});
   CHECK(verified.exit == 0);
   CHECK(contains(verified.out, "step: ok, a step of 2 runs"));

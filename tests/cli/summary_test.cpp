@@ -66,10 +66,10 @@ TEST_CASE("cli show --summary: the whole screen") {
   effects of calls  3 collective, 3 waits, 2 opaque
   inputs
     role       nodes  tensors  elements  bytes                         types
-    parameter      4        2       320  1.25 KiB (1280 B)             2 f32  1 tied to another, counted once; 1 part of tensor subclasses; 1 without a tensor
+    parameter      4        2       320  1.25 KiB (1280 B)             2 f32  1 tied to another input, counted once; 1 part of tensor subclasses; 1 without a tensor
     input          1        1       256  1.00 KiB (1024 B), 1 by hint  1 f32
     buffer         1        1        16  64 B                          1 f32
-  modules (identical numbered ones share a row; each row includes its submodules)
+  modules (identical numbered modules share a row; each row includes its submodules)
     module            nodes  parameter elements  made
     layers               10                   -  at least 21.00 KiB (21504 B), 1 by hint
       0, 1 (2 alike)      6                   -  16.00 KiB (16384 B)

@@ -273,7 +273,8 @@ TEST_CASE("a pass must not stand behind what it must precede", "[passes][pipelin
   CHECK(error.code == ErrorCode::kPassOrder);
   CHECK(error.where.column == 11);
   CHECK(error.message ==
-        "'infer-phase' must not come after 'remat': it needs open-phases, but remat relies on phases and writes some");
+        "'infer-phase' must not come after 'remat': the later pass writes phases, but remat relies on phases and "
+        "writes some");
   CHECK(error.hint == "put 'infer-phase' before 'remat'");
   CHECK(pipeline_error("remat,sac").code == ErrorCode::kPassOrder);
   CHECK(pipeline_error("sac,infer-phase").code == ErrorCode::kPassOrder);

@@ -63,8 +63,8 @@ TEST_CASE("a newcomer's pass that moves a read over a write is stopped, and the 
         "  graph: @g\n  node: %s\n  module: layers.0\n  source: model.py:12\n"
         "  %s: f32[4] = aten.mul.Tensor(%a, %a)\n"
         "  hint: the node shown is the first call that the input graph does not compute. The input graph's node with "
-        "this uid is the same call, but reads other data: its operands were computed or written differently, or it "
-        "comes before or after another write, draw or effect");
+        "this uid is the same call, but reads other data. Its operands were computed or written differently, or its "
+        "order with another write, draw or effect changed");
 }
 
 struct ReadPartsOptions {
@@ -135,8 +135,8 @@ TEST_CASE("claims: what a law does not bear out is said", "[passes][pipeline]") 
   text = replaced(text, "[4, 4](4, 1)+16", "[3, 4](4, 1)+12");
   text = replaced(text, "%r: f32[4, 4]", "%r: f32[3, 4]");
   CHECK(run(text, {}) ==
-        "after pass 2 (read-parts): results differ: output 0 (%r); claims refused: part at %h of "
-        "the input graph: no tensor was copied to exactly the bytes of the value");
+        "after pass 2 (read-parts): results differ: output 0 (%r); rewrite rules that could not be "
+        "confirmed: part at %h of the input graph: no tensor was copied to exactly the bytes of the value");
 }
 
 TEST_CASE("claims: a pass whose row does not say so may make none", "[passes][pipeline]") {

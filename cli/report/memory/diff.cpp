@@ -12,8 +12,9 @@ namespace {
 
 constexpr uint32_t kNobody = UINT32_MAX;
 
-// Tracers number the names of nodes, so one more node renames every later one. A name therefore
-// counts for less than the properties of a node. Texts that a key leaves out have no id.
+// A key that pairs storages. Tracers number nodes, so one more node renames all later
+// nodes. The properties of a node are therefore more reliable than its name. An invalid id means
+// that a key ignores this text.
 struct Key {
   StringId node, module_path, target, label, type;
   bool operator==(const Key&) const = default;
@@ -44,8 +45,8 @@ Rows rows_of(const StorageTable& table) {
 
 bool is_live(const StorageEntry& row, uint32_t place) { return row.first_place <= place && place <= row.last_place; }
 
-// The place where a node allocates memory. Memory that lives between steps is listed with its node,
-// but begins before it.
+// Returns the place where the node of `peak` allocates memory, or `otherwise` if it allocates none.
+// Memory kept between steps has the same node but begins earlier, so the last beginning is used.
 uint32_t place_of(const StorageTable& table, const Rows& rows, const PeakRow& peak, uint32_t otherwise) {
   const StringId node = table.texts->find(peak.node);
   uint32_t place = 0;
@@ -58,7 +59,7 @@ uint32_t place_of(const StorageTable& table, const Rows& rows, const PeakRow& pe
   return is_found ? place : otherwise;
 }
 
-// Two lists of storages, and the pairing between them.
+// Two lists of storages, and the pairs of matching storages.
 class Pairs {
  public:
   Pairs(const StorageTable& earlier, const StorageTable& later)
@@ -74,8 +75,8 @@ class Pairs {
   Rows before, after;  // in schedule order
   std::vector<uint32_t> of_before, of_after;
 
-  // The last storage of `after` that begins at `place` or before and has a partner; kNobody if none
-  // exists.
+  // Returns the last storage of `after` that begins at `place` or before and has a partner. Returns
+  // kNobody if there is none.
   uint32_t anchor(uint32_t place) const {
     for (size_t i = after.size(); i-- > 0;) {
       if (after[i]->first_place <= place && of_after[i] != kNobody) return static_cast<uint32_t>(i);
@@ -84,10 +85,11 @@ class Pairs {
   }
 
  private:
-  // Pairs each unpaired storage with the first unpaired one of equal key.
+  // Pairs each unpaired storage of `after` with the first unpaired storage of `before` that has an
+  // equal key.
   void pair_up(Key (*key)(const StorageEntry&)) {
     HashMap<Key, uint32_t, KeyHash> first;               // looked up, never iterated
-    std::vector<uint32_t> next(before.size(), kNobody);  // the next row of equal key
+    std::vector<uint32_t> next(before.size(), kNobody);  // the next row with an equal key
     for (size_t i = before.size(); i-- > 0;) {
       if (of_before[i] != kNobody) continue;
       uint32_t& head = first.try_emplace(key(*before[i]), kNobody).first.value();
@@ -106,8 +108,8 @@ class Pairs {
     }
   }
 
-  // A key of the later side, with the earlier side's ids. A text unknown to the earlier side gets
-  // an id that no key has.
+  // Converts a key of the later side to ids of the earlier side. A text unknown to the earlier side
+  // gets an id that no key has.
   Key in_earlier(Key key) {
     for (StringId* text : {&key.node, &key.module_path, &key.target, &key.label, &key.type}) {
       if (!text->is_valid() || &earlier_ == &later_) continue;
@@ -121,7 +123,7 @@ class Pairs {
 
   const Interner& earlier_;
   const Interner& later_;
-  IdMap<StringId, StringId> ids_;  // ids of the later side in the earlier one
+  IdMap<StringId, StringId> ids_;  // from an id of the later side to an id of the earlier side
 };
 
 void add_changes(const StorageTable& earlier, const StorageTable& later, const Pairs& pairs, uint32_t place_before,
@@ -156,7 +158,7 @@ std::string lifetime_text(const StorageRow& row) {
 
 LiveSetChange compare_live_sets(const DeviceMemory& before, const PeakRow& peak_before, const DeviceMemory& after,
                                 const PeakRow& peak_after) {
-  // no storage is listed
+  // one side lists no storage
   if (before.storages.texts == nullptr || after.storages.texts == nullptr) return {};
   const Pairs pairs(before.storages, after.storages);
   const uint32_t place_after = place_of(after.storages, pairs.after, peak_after, after.position);

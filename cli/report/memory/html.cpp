@@ -32,15 +32,16 @@ std::string_view file_text(std::string_view name) {
   return {};
 }
 
-// Removes the comment that names a source map, which a browser's tools would request.
+// Removes the comment that names a source map. A browser's developer tools would request this file.
 std::string without_source_map(std::string_view text) {
   const size_t at = text.rfind("# sourceMappingURL=");
   if (at == std::string_view::npos) return std::string(text);
-  // with the two characters that start the comment
+  // The comment starts two characters earlier.
   return std::string(text.substr(0, at - 2)) + "\n";
 }
 
-// JSON inside a script element: '<' could end the element, but occurs only in texts of the JSON.
+// Returns JSON for a script element. '<' could end the element, so it is escaped. It occurs only
+// inside JSON strings.
 std::string embedded_json(const Json& json) {
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string escaped;

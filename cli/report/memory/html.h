@@ -13,11 +13,11 @@ namespace fxopt {
 // A self-contained page that shows reports. The page contains its style, its script, the chart
 // library and the figures. The content security policy of the page forbids loading anything else.
 //
-// The figures are one JSON object in the element "data". The object holds the fields of `head`,
-// then "reports" and "failures". Reports and failures are in the order in which they were added.
-// Each report holds its file, its graph, the object that memory_json() writes, the schedule, and a
-// timeline for each device. A series that has a value for each node is encoded by
-// encode_differences().
+// The figures are one JSON object in the element "data". The object begins with the fields of the
+// constructor's parameter `head`. The lists "reports" and "failures" follow. Reports and failures
+// are in the order in which they were added. Each report holds its file, its graph, the object that
+// memory_json() writes, the schedule, and a timeline for each device. A series that has a value for
+// each node is encoded by encode_differences().
 class HtmlReport {
  public:
   // `head` holds fields that apply to every report, such as the options.
@@ -25,9 +25,9 @@ class HtmlReport {
   ~HtmlReport();
 
   // Adds a report. `memory` must have timelines. The page lists at most `top` storages of each
-  // device. O(nodes * classes).
+  // device. O(nodes * memory classes): see MemoryClass.
   void add(const std::string& file, const GraphMemory& memory, size_t top);
-  // Adds an input that has no report, with the reasons.
+  // Adds an input that could not be measured, with the reasons.
   void add_failure(const std::string& file, const std::vector<std::string>& reasons);
   std::string text() const;
 

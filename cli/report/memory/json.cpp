@@ -1,4 +1,4 @@
-// Memory reports as JSON: schemas/memory_report.schema.json describes it.
+// Memory reports as JSON. schemas/memory_report.schema.json describes the format.
 #include "cli/print/json.h"
 
 #include <utility>
@@ -69,7 +69,7 @@ Json outside_json(const OutsideMemory& row) {
           {"communicators", row.communicators}};
 }
 
-// Entries of the table from `first` to `end`.
+// Returns the entries of the table from `first` up to, but not including, `end`.
 Json entries_json(const StorageTable& table, size_t first, size_t end) {
   Json list = Json::array();
   for (size_t i = first; i < end; ++i) list.push_back(row_json(table.row(table.entries[i])));
@@ -169,7 +169,7 @@ Json device_json(const DeviceMemory& device, bool has_seconds, Storages storages
                                          : json_list(device.top, row_json)},
       {"recompute",
        json_list(device.recompute, [&](const RecomputeRow& row) { return recompute_json(row, has_seconds); })}};
-  if (storages == Storages::kAll) {  // only in baselines
+  if (storages == Storages::kAll) {  // baselines list every storage
     json["others"] = entries_json(device.storages, device.storages.live, device.storages.entries.size());
     return json;
   }
@@ -178,7 +178,7 @@ Json device_json(const DeviceMemory& device, bool has_seconds, Storages storages
   return json;
 }
 
-// Reads members of an object: pairs of a key and the variable for its value.
+// Reads members of an object. The arguments are pairs of a key and the variable for its value.
 void read_fields(const Json&) {}
 template <class Value, class... More>
 void read_fields(const Json& json, const char* key, Value& value, More&&... more) {

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMaxGrown = 10;
 constexpr size_t kMaxShares = 20;
 
-// The longest run of backticks: a fence must be longer.
+// Returns the length of the longest run of backticks. A fence around the text must be longer.
 size_t longest_run(std::string_view text) {
   size_t longest = 0, run = 0;
   for (const char c : text) {
@@ -23,7 +23,7 @@ size_t longest_run(std::string_view text) {
   return longest;
 }
 
-// A code span; empty for nothing.
+// Returns a code span, or an empty text if `text` is empty.
 std::string code(std::string_view text) {
   if (text.empty()) return {};
   const std::string line = printable_line(text);
@@ -32,7 +32,7 @@ std::string code(std::string_view text) {
   return fence + pad + line + pad + fence;
 }
 
-// In a table a bar ends the cell, even in a code span.
+// Returns a code span for a table. A '|' would end the cell even in a code span, so it is escaped.
 std::string cell(std::string_view text) {
   std::string escaped;
   for (const char c : code(text)) {
@@ -55,7 +55,7 @@ std::string growth_text(int64_t before, int64_t after) {
   return text + formatted(", %+.3f %%", 100.0 * static_cast<double>(growth) / static_cast<double>(before));
 }
 
-// One line of the table of peaks, with the earlier value if a baseline has it.
+// Adds a line to the table of peaks, with the earlier value if there is a baseline.
 void add_peak(std::string& out, const DeviceMemory& device, const DeviceMemory* before, MemoryMetric metric,
               bool expandable) {
   const std::optional<PeakRow> peak = device.peak(metric, expandable);
@@ -93,7 +93,7 @@ void add_peaks(std::string& out, const DeviceMemory& device, const DeviceMemory*
   for (const AllocatorRow& row : device.allocator) {
     if (row.out_of_memory.empty()) continue;
     out += "Out of memory with " + row.segments + " segments at " + code("%" + row.out_of_memory) +
-           ", which asks for " + bytes_text(row.failed_bytes) + ".\n\n";
+           ", which requests " + bytes_text(row.failed_bytes) + ".\n\n";
   }
 }
 
@@ -135,8 +135,8 @@ void add_limits(std::string& out, const MarkdownContext& context) {
   std::string messages;
   for (const std::string& message : context.broken) messages += printable_line(message) + "\n";
   const std::string fence(std::max<size_t>(3, longest_run(messages) + 1), '`');
-  out += std::string(context.is_broken ? "**Limits broken**" : "**Limits not checked**") + ", of " +
-         code(context.limits) + ":\n\n" + fence + "text\n" + messages + fence + "\n\n";
+  out += std::string(context.is_broken ? "**Limits broken**" : "**Limits not checked**") +
+         " (limits: " + code(context.limits) + "):\n\n" + fence + "text\n" + messages + fence + "\n\n";
 }
 
 void begin_details(std::string& out, const std::string& summary) {
@@ -172,15 +172,17 @@ void add_top(std::string& out, const DeviceMemory& device, size_t top) {
   out += "\n</details>\n\n";
 }
 
-// The assumptions that differ from the defaults, and whether the step fits.
+// Adds the assumptions that differ from the defaults, and whether the step fits.
 void add_measured(std::string& out, const GraphMemory& memory, const DeviceMemory& device) {
   std::string text;
-  if (memory.is_steady) text += "A step that is not the first: " + memory.steady + ". ";
-  if (device.model != "ideal") text += "With hidden memory of " + code(memory.profile) + ". ";
-  if (!device.unknown_hidden.empty()) {
-    text += "The hidden memory of " + count_text(device.unknown_hidden.size(), "call") + " is unknown. ";
+  if (memory.is_steady) text += "The step is not the first one: " + memory.steady + ". ";
+  if (device.model != "ideal") {
+    text += "The peaks include kernels' workspaces and other hidden memory, by profile " + code(memory.profile) + ". ";
   }
-  if (!device.outside.empty()) text += "Outside of the allocator " + bytes_text(device.outside_bytes()) + ". ";
+  if (!device.unknown_hidden.empty()) {
+    text += "The workspaces of " + count_text(device.unknown_hidden.size(), "call") + " are unknown. ";
+  }
+  if (!device.outside.empty()) text += "Memory outside of the allocator: " + bytes_text(device.outside_bytes()) + ". ";
   if (device.allocator_bytes.has_value()) {
     text += "The allocator may take " + bytes_text(*device.allocator_bytes) + ":";
     for (const AllocatorRow& row : device.allocator) {
@@ -220,7 +222,7 @@ void add_device(std::string& out, const GraphMemory& memory, const DeviceMemory&
     out += ".\n\n";
   }
   if (device.ideal_range.has_value()) {
-    out += "Over the ranges of symbols the ideal peak is " + range_text(*device.ideal_range) + ".\n\n";
+    out += "Over the ranges of the symbols, the ideal peak is " + range_text(*device.ideal_range) + ".\n\n";
   }
   add_measured(out, memory, device);
   add_peaks(out, device, before);

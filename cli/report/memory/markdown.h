@@ -8,15 +8,17 @@
 
 namespace fxopt {
 
-// The parts of a report for a pull request that are not figures of a graph.
+// The parts of a Markdown report that GraphMemory does not contain.
 struct MarkdownContext {
   std::string file;
   size_t top = 20;                        // number of listed storages that are live at the peak
-  const GraphMemory* baseline = nullptr;  // adds earlier figures and the storages that grew
-  std::string limits;                     // as given: "--budget 70GiB"; empty if there are none
-  // The broken limits, or the reasons why limits could not be checked.
+  const GraphMemory* baseline = nullptr;  // if set, adds earlier figures and grown storages
+  std::string limits;                     // as the user wrote them: "--budget 70GiB"; may be empty
+  // Messages about broken limits and about limits that could not be checked. Empty if all limits
+  // hold.
   std::vector<std::string> broken;
-  bool is_broken = false;  // a limit is broken; false if limits were only not checked
+  // True if at least one message of `broken` is about a broken limit.
+  bool is_broken = false;
 };
 
 // Returns a section for an input that has no report.

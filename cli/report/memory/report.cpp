@@ -31,7 +31,7 @@ std::vector<std::string_view> components(std::string_view path) {
 
 bool is_number(std::string_view part) { return parse_int64(part).value_or(-1) >= 0; }
 
-// The path up to its first number: "layers.3". Storages outside of layers form one group.
+// Returns the path up to its first number: "layers.3". Paths without a number form one group.
 std::string layer_group(std::string_view path) {
   std::vector<std::string> parts;
   for (const std::string_view part : components(path)) {
@@ -41,7 +41,7 @@ std::string layer_group(std::string_view path) {
   return "(no layer)";
 }
 
-// Shares by name, each with the place of the first storage in it.
+// Shares by name, each with the schedule position of its first storage.
 using Shares = std::map<std::string, std::pair<uint32_t, MemoryShare>>;
 
 void add_share(Shares& shares, const std::string& name, uint32_t position, int64_t bytes) {
@@ -51,7 +51,7 @@ void add_share(Shares& shares, const std::string& name, uint32_t position, int64
   ++share.storages;
 }
 
-// Largest first, ties by schedule position.
+// Returns the shares, largest first. Equal shares are in schedule order.
 std::vector<MemoryShare> sorted_shares(const Shares& shares) {
   std::vector<std::pair<uint32_t, MemoryShare>> rows;
   for (const auto& [name, row] : shares) rows.push_back(row);
@@ -105,7 +105,7 @@ class Describer {
   ScheduleTable schedule() const {
     const Module& module = graph_.module();
     ScheduleTable table;
-    std::unordered_map<std::string_view, uint32_t> numbers;  // looked up only: the numbers follow the schedule
+    std::unordered_map<std::string_view, uint32_t> numbers;  // never iterated
     const auto number = [&](std::string_view text) {
       const auto [at, is_new] = numbers.try_emplace(text, static_cast<uint32_t>(table.texts.size()));
       if (is_new) table.texts.emplace_back(text);
@@ -139,7 +139,7 @@ class Describer {
       result.allocator.push_back(row(measured.replays[i], i == 1));
       AllocatorRow& added = result.allocator.back();
       const bool is_first = measured.trace.is_steady && !added.out_of_memory.empty() && added.steps == 1;
-      if (is_first != (measured.timeline.step == 1)) {  // a step other than the drawn one
+      if (is_first != (measured.timeline.step == 1)) {  // the row is not about the drawn step
         added.allocated_at.clear();
         added.reserved_at.clear();
       }
@@ -220,7 +220,8 @@ class Describer {
     }
   }
 
-  // Lists the largest storages at the peak, and the table of every storage.
+  // Lists the largest storages at the peak. If view_.others is set, also lists every storage in the
+  // table.
   void list_storages(const MemoryTrace& trace, const std::vector<uint32_t>& live, DeviceMemory& result) {
     StorageTable& table = result.storages;
     table.texts = texts_;

@@ -29,7 +29,7 @@ struct MemoryShare {
 struct PeakRow {
   int64_t bytes = 0;
   std::string node;  // empty if the peak is before the first node
-  bool cut = false;  // memory ran out, so the run ended before its peak
+  bool cut = false;  // memory ran out, so the simulated step ended before its peak
 };
 
 // A symbol that sizes depend on.
@@ -41,7 +41,8 @@ struct SymbolRow {
 };
 
 // Similar calls of equal size whose values are live at the peak because backward needs them. The
-// row gives the effect of recomputing only one of the calls. See recompute_candidates().
+// row adds up the effects of recomputing each of these calls separately: see
+// recompute_candidates().
 struct RecomputeRow {
   std::vector<std::string> nodes;  // in schedule order
   std::string target;              // "aten.silu.default"
@@ -56,9 +57,9 @@ struct AllocatorRow {
   PeakRow requested, allocated, active, reserved;
   std::string out_of_memory;  // the node whose allocation failed; empty if everything fits
   int64_t failed_bytes = 0;
-  uint32_t steps = 1;  // number of steps that ran until two were equal
-  bool is_steady = true;
-  std::vector<int64_t> allocated_at, reserved_at;  // bytes by place, for drawn reports
+  uint32_t steps = 1;                              // number of simulated steps
+  bool is_steady = true;                           // the last two steps were equal
+  std::vector<int64_t> allocated_at, reserved_at;  // bytes by schedule position, for charts
 };
 
 // The result of checking whether the step fits into the memory of the allocator: see Fit.
@@ -68,24 +69,25 @@ struct FitRow {
   bool expandable = false;  // whether segments are expandable
   int64_t spare = 0;
   std::string node;    // the node at which memory runs out
-  uint32_t place = 0;  // place of that node
+  uint32_t place = 0;  // schedule position of `node`
   int64_t asked = 0, left = 0;
   uint32_t step = 0;
 };
 
-// A remedy for a peak that is too high, tried on a copy of the graph.
+// A recompute policy that lowers a peak, tried on a copy of the graph.
 struct Advice {
   std::string input;     // the input as a shell word
   std::string pipeline;  // the pipeline for --passes
-  // True if the step then fits and meets each budget. If false, the remedy only lowers the peak,
-  // and no other tried remedy lowers the peak more.
+  // True if the step with this policy fits into memory and meets each budget. If false, this policy
+  // only lowers the peak, and no other tried policy lowers the peak more.
   bool holds = false;
-  std::string metric;             // metric of the peaks below: "reserved", "requested"
-  std::optional<int64_t> before;  // absent if memory runs out before this peak
-  int64_t after = 0;
-  std::optional<int64_t> spare;  // free memory of the allocator with the remedy
+  std::string metric;  // metric of `before` and `after`: "reserved", "requested"
+  // The peak without this policy. Absent if the step runs out of memory before its peak.
+  std::optional<int64_t> before;
+  int64_t after = 0;             // the peak with this policy
+  std::optional<int64_t> spare;  // free memory of the allocator with this policy
   bool is_certain = true;        // false if `spare` may be lower
-  bool is_for_budget = false;    // the step fits without the remedy, but exceeds a budget
+  bool is_for_budget = false;    // the step fits without this policy, but exceeds a budget
   int64_t flops_before = 0, flops_after = 0;
   int64_t moved_before = 0, moved_after = 0;  // bytes that the calls read and write
 };
@@ -106,31 +108,34 @@ struct OutsideMemory {
   size_t communicators = 0;  // number of communicators that `bytes` covers
 };
 
-// The graph's nodes in schedule order, for drawn reports. Repeated texts are indices into `texts`.
+// The graph's nodes in schedule order, for charts. Repeated texts are indices into `texts`.
 struct ScheduleTable {
   std::vector<std::string> nodes;
   std::vector<std::string> texts;
-  std::vector<uint32_t> module_path, phase, target;  // indices by place
+  std::vector<uint32_t> module_path, phase, target;  // by schedule position
 };
 
-// A collective of several tensors, and its memory on the device.
+// A collective of several tensors, and its memory on the device. Places are schedule positions.
 struct BucketRow {
   std::string node;
   size_t tensors = 0;
-  uint32_t first_place = 0, last_place = 0;  // lifetime of its operand, which ends at the wait
+  uint32_t first_place = 0, last_place = 0;  // lifetime of the operand, until the wait
   size_t storages = 0, live_storages = 0;
-  // Bytes of its buffers, results and copies of results. They may be live at different times.
+  // Bytes of buffers, results and copies of results, which may be live at different times.
   int64_t bytes = 0;
   int64_t live_bytes = 0;  // the bytes that are live at the peak
 };
 
-// The peaks of one device, and the storages that are live at the described peak. If hidden memory
-// is modelled, the described peak is the requested peak. Otherwise the described peak is the ideal
-// peak.
+// The peaks of one device, and the storages that are live at one of the peaks. The described peak
+// is the peak whose storages are listed. Without a device profile, this is the ideal peak: the
+// largest number of bytes in storages that are live at one time. With a profile, this is the
+// requested peak: the largest number of bytes that the program requests from the allocator. The
+// requested peak includes hidden memory, such as workspaces of kernels, which the graph does not
+// show.
 struct DeviceMemory {
   std::string device;  // empty for tensors without a recorded device
-  std::string model;   // the described peak: "ideal", "requested"
-  int64_t bytes = 0;
+  std::string model;   // the kind of the described peak: "ideal" or "requested"
+  int64_t bytes = 0;   // size of the described peak
   std::string node;
   uint32_t position = 0;
   std::string module_path;
@@ -149,34 +154,41 @@ struct DeviceMemory {
   std::vector<AllocatorRow> allocator;  // for CUDA devices
   // Absent if the sizes exceed the capacity of an arena.
   std::optional<ArenaRow> arena;
-  std::vector<OutsideMemory> outside;   // empty if no profile describes it
-  std::optional<int64_t> device_bytes;  // memory of the device; absent if no profile states it
+  // Memory outside of the allocator. Empty if no device profile describes this memory.
+  std::vector<OutsideMemory> outside;
+  // Memory of the device. Absent if no device profile states the size of this memory.
+  std::optional<int64_t> device_bytes;
   // Memory that is available to the allocator. Absent if the memory has no limit.
   std::optional<int64_t> allocator_bytes;
-  // The number of blocks of hidden memory, and how many of these blocks are estimates.
-  size_t hidden_rows = 0, hidden_estimates = 0;
-  std::vector<std::string> unknown_hidden;  // calls whose hidden memory is unknown
+  // The number of blocks of hidden memory, such as workspaces of kernels.
+  size_t hidden_rows = 0;
+  // The number of blocks of hidden memory whose sizes are only estimates.
+  size_t hidden_estimates = 0;
+  std::vector<std::string> unknown_hidden;  // calls whose workspaces are unknown
   // The fit with the segments of --alloc-conf. Absent if the memory has no limit.
   std::optional<FitRow> fit;
-  std::optional<FitRow> other_fit;  // the fit with the other kind of segments
-  std::string target;               // target of the fit: "on h100", "in 16.00 GiB"
+  // The fit with expandable segments, if the segments of `fit` are not expandable. Otherwise the
+  // fit with segments that are not expandable.
+  std::optional<FitRow> other_fit;
+  std::string target;  // target of the fit: "on h100", "in 16.00 GiB"
   // Present if the step does not fit or exceeds a budget, and a recompute policy lowers the peak.
   std::optional<Advice> advice;
   uint32_t drawn_step = 0;  // 1 if timelines show the first step, which ran out of memory
-  // The largest number of bytes while each node runs, by place. Filled if MeasureOptions::timelines
-  // is set. The sum of `class_at` over all classes is `requested_at`. A class without memory has an
-  // empty list.
+  // The largest number of bytes while each node runs, by schedule position. Filled if
+  // MeasureOptions::timelines is set. The sum of `class_at` over all classes is `requested_at`. A
+  // class without memory has an empty list.
   std::vector<int64_t> ideal_at, requested_at;
   std::array<std::vector<int64_t>, kNumMemoryClasses> class_at;  // by MemoryClass
 
   // Returns the peak of a metric. Allocator peaks use the kind of segments that `expandable`
-  // selects. They are absent if the allocator was not run.
+  // selects. Allocator peaks are absent if the allocator was not run.
   std::optional<PeakRow> peak(MemoryMetric metric, bool expandable) const;
   // Returns the known bytes outside of the allocator.
   int64_t outside_bytes() const;
 };
 
-// One run in a step of several graphs. The row counts the run's inputs by source: see StepInput.
+// One execution of a graph, called a run, in a step of several graphs. The row counts the inputs of
+// the run by source: see StepInput.
 struct StepRunRow {
   std::string label;
   std::string graph;
@@ -184,7 +196,7 @@ struct StepRunRow {
   size_t from_outputs = 0;  // inputs that are outputs of earlier runs
   size_t by_name = 0;       // inputs among `from_outputs` that are bound only by name
   size_t shared = 0, at_begin = 0, arriving = 0;
-  size_t unread = 0;  // saved values that no run takes
+  size_t unread = 0;  // saved values that no later run uses
 };
 
 struct GraphMemory {
@@ -192,7 +204,7 @@ struct GraphMemory {
   std::vector<StepRunRow> step;  // the runs of the step from which `graph` was composed
   size_t nodes = 0;
   std::vector<DeviceMemory> devices;  // largest peak first
-  std::string profile;                // "h100+torch-2.15"; empty if hidden memory is not modelled
+  std::string profile;                // device profile: "h100+torch-2.15"; empty without --device
   bool is_steady = false;             // the step is not the first one
   // The state that exists before the step: "adam, gradients kept". Empty for a first step.
   std::string steady;
@@ -205,7 +217,7 @@ struct GraphMemory {
   std::vector<SymbolRow> symbols;          // symbols that sizes depend on
   ScheduleTable schedule;                  // filled if MeasureOptions::timelines is set
   bool has_seconds = false;                // times of calls are known
-  bool is_measured = false;                // a measurement gives the times of similar calls
+  bool is_measured = false;                // measured times (--measurement) replace estimates
 
   int64_t peak_bytes() const { return devices.empty() ? 0 : devices.front().bytes; }
 };
@@ -215,7 +227,7 @@ struct MemoryView {
   size_t top = 20;                  // number of storages to list
   bool others = false;              // fill DeviceMemory::storages
   std::shared_ptr<Interner> texts;  // texts of these tables; if absent, each table has its own
-  size_t module_depth = 3;          // components of a module path that form a group
+  size_t module_depth = 3;          // memory is summed by this many first parts of module paths
   CostSources costs;
   bool candidates = true;  // list the cheapest values to recompute
   std::string target;      // see DeviceMemory::target
@@ -235,7 +247,8 @@ std::vector<SymbolRow> symbol_rows(const Footprint& footprint);
 // Describes a footprint in rows. O(nodes + edges + storages log storages).
 GraphMemory describe_memory(const Footprint& footprint, const MemoryView& view);
 
-// True if the described peak omits unknown sizes or hidden memory.
+// True if the peak DeviceMemory::bytes is only a lower bound, because some sizes of storages or of
+// workspaces are unknown.
 bool is_lower_bound(const GraphMemory& memory, const DeviceMemory& device);
 
 // Returns the first few symbols as text: "s0 = 8 (2..64), u0 unknown (0..)". Returns an empty text
@@ -245,21 +258,21 @@ std::string symbols_text(const std::vector<SymbolRow>& symbols);
 // (8388608 B), with no upper bound".
 std::string range_text(const PeakRange& range);
 
-// The assumption about storages that the graph resizes, as one line without a period.
+// Returns the assumption about storages that the graph resizes, as one line without a period.
 std::string resized_text(size_t count);
 
 // Returns text such as "a step of 2 runs (forward, backward): 26 inputs from outputs of earlier
-// runs, 0 shared with them".
+// runs, 0 shared with earlier runs".
 std::string step_text(const std::vector<StepRunRow>& step);
 nlohmann::ordered_json step_run_json(const StepRunRow& run);
 
 // Returns text such as "fits on h100, 56.13 GiB to spare" or "does not fit on h100: %mm_294
 // requests 256.00 MiB, but 0.20 GiB are left".
 std::string verdict_text(const DeviceMemory& device);
-// Returns the remedy as text, such as "`fxopt opt IN -o smaller.pb --passes
+// Returns the advice as text, such as "`fxopt opt IN -o smaller.pb --passes
 // 'sac{policy=per-op},remat'` makes it fit: reserved peak 33.53 GiB, 44.54 GiB to spare, +9.0 %
-// operations, +2.1 % bytes moved". If the remedy is not sufficient, the text states that and gives
-// the lowest peak.
+// operations, +2.1 % bytes moved". If no tried policy is sufficient, the text says so and gives the
+// lowest peak that was reached.
 std::string advice_text(const Advice& advice);
 
 void print_memory(std::ostream& out, const GraphMemory& memory);
@@ -267,8 +280,8 @@ void print_memory(std::ostream& out, const GraphMemory& memory);
 enum class Storages { kTop, kAll };
 nlohmann::ordered_json memory_json(const GraphMemory& memory, Storages storages = Storages::kTop);
 
-// Reads the fields of memory_json() that a comparison of two reports needs: the peaks, the place of
-// the peak, the shares, and the listed storages. Throws nlohmann::json::exception if the fields are
+// Reads the fields of memory_json() that a comparison of two reports needs: the peaks and their
+// nodes, the shares, and the listed storages. Throws nlohmann::json::exception if the fields are
 // missing or have another type.
 GraphMemory memory_from_json(const nlohmann::ordered_json& json);
 

@@ -1,11 +1,12 @@
-// The HTML report: figures, tables, and what starts it all. timeline.js stands before it.
+// The figures and tables of the HTML report, and its start. timeline.js is included before this
+// file.
 
 const data = JSON.parse(document.getElementById('data').textContent);
 const byId = (id) => document.getElementById(id);
 const classNames = ['parameter', 'buffer', 'constant', 'optimizer state', 'input', 'gradient', 'saved value',
   'recomputed', 'communication', 'temporary', 'workspace'];
-const wholeColumns = 700;   // steps drawn of the whole, for the range below the chart
-const windowColumns = 1600; // steps drawn of the part that is looked at
+const wholeColumns = 700;   // points of the whole curve, for the range selector below the chart
+const windowColumns = 1600; // points of the visible part
 
 // ---- texts
 
@@ -24,7 +25,7 @@ const printable = (text) => String(text).replace(/[\u0000-\u001f\u007f-\u009f\u2
 
 function percentText(part, whole) { return whole > 0 ? (100 * part / whole).toFixed(1) + ' %' : ''; }
 
-// ---- elements; text from files only ever becomes text
+// ---- elements: text from files is inserted only as text, never as HTML
 
 function element(tag, options, children) {
   const made = document.createElement(tag);
@@ -56,7 +57,7 @@ function fillList(list, rows) {
 
 // ---- figures
 
-// The inverse of encode_differences() in memory_html.h.
+// Decodes text of encode_differences(): see html.h.
 function decode(text, count) {
   const values = new Float64Array(count);
   let at = 0, value = 0;
@@ -73,7 +74,8 @@ function decode(text, count) {
   return at === count ? values : values.slice(0, at);
 }
 
-// One device of one graph of one file. What has a value for each node is decoded when it is first looked at.
+// Returns a view of one device of a graph. Series with one value per node are decoded at their
+// first use.
 function makeView(report, index) {
   const device = report.memory.devices[index], timeline = report.timelines[index], count = report.nodes.length;
   const name = [report.file, '@' + report.memory.graph, device.device || 'no device'].join(', ');
@@ -87,7 +89,7 @@ function makeView(report, index) {
     decoded.requested = decode(timeline.requested, count);
     decoded.lines.push({name: 'requested', color: 'ink', values: decoded.requested});
     for (const segments of Object.keys(timeline.allocated)) {
-      if (timeline.allocated[segments] === '') continue;  // of another step than the one that is drawn
+      if (timeline.allocated[segments] === '') continue;  // not from the drawn step
       decoded.lines.push({name: 'allocated, ' + segments, color: 'allocated', dash: segments !== 'classic',
         values: decode(timeline.allocated[segments], count)});
       decoded.lines.push({name: 'reserved, ' + segments, color: 'reserved', dash: segments !== 'classic',
@@ -96,7 +98,7 @@ function makeView(report, index) {
     view.decoded = decoded;
     return decoded;
   };
-  // Of the step that is drawn: the first one, where memory ran out before the one that is measured.
+  // If true, the chart shows the first step, because memory ran out there before the measured step.
   view.isFirstStep = timeline.step === 1;
   view.peakPlace = () => {
     if (!view.isFirstStep) return device.position;
@@ -161,7 +163,7 @@ function showLargest() {
     code(row.module_path)]));
 }
 
-// Neighbours of the same size in one row, as in the text report.
+// Merges neighbours of equal size into one row, as in the text report.
 function foldShares(shares) {
   const folded = [];
   for (let i = 0; i < shares.length;) {
@@ -217,7 +219,7 @@ function showPeaks() {
   } else {
     const others = new Map(peakRows(state.other.device));
     fillTable(byId('peaks'), [['peak'], ['this report', 'number'], ['', 'number exact'], ['overlaid', 'number'],
-      ['', 'number exact'], ['overlaid less this', 'number'], ['reached at'], ['overlaid at']],
+      ['', 'number exact'], ['overlaid minus this', 'number'], ['reached at'], ['overlaid at']],
     rows.map(([name, peak]) => {
       const other = others.get(name);
       if (!other) return [name, bytesText(peak.peak_bytes), exactText(peak.peak_bytes), '', '', '', reached(peak), ''];
@@ -233,14 +235,14 @@ function showNotes() {
   for (const run of device.allocator) {
     if (run.out_of_memory === '') continue;
     notes.push('Out of memory with ' + run.segments + ' segments at %' + run.out_of_memory + ' of step ' + run.steps +
-      ', which asks for ' + bytesText(run.failed_bytes) + '.');
+      ', which requests ' + bytesText(run.failed_bytes) + '.');
   }
   if (state.view.isFirstStep) {
-    notes.push('The chart shows step 1, in which memory ran out; peaks and storages are those of a later step.');
+    notes.push('The chart shows step 1, in which memory ran out. The peaks and storages are those of a later step.');
   }
   if (device.ideal_range !== null) {
     const {min_bytes: least, max_bytes: most} = device.ideal_range;
-    notes.push('Over the ranges of symbols the ideal peak is ' +
+    notes.push('Over the ranges of the symbols, the ideal peak is ' +
       (most === null ? 'at least ' + bytesText(least) + ', with no upper bound' : bytesText(least) + ' to ' + bytesText(most)) +
       '.');
   }
@@ -249,10 +251,11 @@ function showNotes() {
   }
   if (memory.profile !== '') {
     const hidden = device.hidden;
-    notes.push('Hidden memory by ' + memory.profile + ': ' + grouped(hidden.blocks) + ' blocks, of which ' +
-      grouped(hidden.estimates) + ' by estimate; unknown for ' + grouped(hidden.unknown.length) + ' calls.');
+    notes.push('Workspaces of kernels and other hidden memory, by profile ' + memory.profile + ': ' +
+      grouped(hidden.blocks) + ' blocks. The sizes of ' + grouped(hidden.estimates) + ' blocks are estimates. ' +
+      'The workspaces of ' + grouped(hidden.unknown.length) + ' calls are unknown.');
   } else if (device.allocator.length > 0) {
-    notes.push('Without hidden memory of kernels, as no device was named.');
+    notes.push('The peaks omit the workspaces of kernels, because --device was not given.');
   }
   byId('notes').textContent = printable(notes.join(' '));
 }
@@ -260,7 +263,7 @@ function showNotes() {
 function showStorages() {
   const device = state.view.device;
   byId('storages-count').textContent =
-    'The largest ' + grouped(device.top.length) + ' of ' + grouped(device.live_storages) + '.';
+    'The ' + grouped(device.top.length) + ' largest of ' + grouped(device.live_storages) + ' storages.';
   const lifetime = (row) => {
     const span = grouped(row.first_position + 1) + ' to ' + grouped(row.last_position + 1);
     return element('span', {text: span, title: '%' + row.first + ' .. %' + row.last});
@@ -272,14 +275,15 @@ function showStorages() {
     code(row.source || row.fqn)]));
 }
 
-// By the bytes of a bucket that are live at the peak, then by all that it makes.
+// Lists the collectives of several tensors. The most bytes live at the peak come first, then the
+// most bytes.
 function showBuckets() {
   const rows = state.view.device.buckets.slice();
   byId('buckets-section').hidden = rows.length === 0;
   const sum = (key) => rows.reduce((total, row) => total + row[key], 0);
-  byId('buckets-count').textContent = grouped(rows.length) + ' for ' + grouped(sum('tensors')) +
-    ' tensors: buffers, results and copies ' + bytesText(sum('bytes')) + ', ' + bytesText(sum('live_bytes')) +
-    ' live at the peak. The chart marks at its top from where to where each runs.';
+  byId('buckets-count').textContent = grouped(rows.length) + ' collectives of ' + grouped(sum('tensors')) +
+    ' tensors. Buffers, results and copies take ' + bytesText(sum('bytes')) + ', of which ' +
+    bytesText(sum('live_bytes')) + ' are live at the peak. Bars at the top of the chart show where each collective runs.';
   rows.sort((a, b) => b.live_bytes - a.live_bytes || b.bytes - a.bytes || a.first_position - b.first_position);
   fillTable(byId('buckets'), [['live at the peak', 'number'], ['buffers, results and copies', 'number'],
     ['bytes', 'number exact'], ['collective'], ['tensors', 'number'], ['runs at nodes', 'number']], rows.map((row) => [
@@ -292,7 +296,7 @@ function showRecompute() {
   const hasSeconds = rows.some((row) => row.seconds !== null);
   byId('recompute-section').hidden = rows.length === 0;
   const columns = [['frees', 'number'], ['bytes', 'number exact'], ['calls', 'number'], ['GFLOP', 'number'],
-    ['bytes moved', 'number'], ['such as'], ['operator'], ['module']];
+    ['bytes moved', 'number'], ['example'], ['operator'], ['module']];
   if (hasSeconds) columns.splice(5, 0, ['time (roofline), ms', 'number']);
   fillTable(byId('recompute'), columns, rows.map((row) => {
     const cells = [bytesText(row.bytes), exactText(row.bytes), grouped(row.nodes.length),
@@ -313,7 +317,7 @@ function showOutside() {
   if (device.device_bytes !== null) {
     rows.push(['the device has', bytesText(device.device_bytes), exactText(device.device_bytes), '', '']);
   }
-  fillTable(byId('outside'), [['what'], ['', 'number'], ['bytes', 'number exact'], ['rests on'],
+  fillTable(byId('outside'), [['memory'], ['', 'number'], ['bytes', 'number exact'], ['evidence'],
     ['communicators', 'number']], rows);
 }
 
@@ -329,7 +333,7 @@ function showOptions() {
   fillList(byId('options'), rows);
 }
 
-// ---- all of it
+// ---- the whole page
 
 function showAll() {
   showVerdict();
@@ -351,7 +355,7 @@ function start() {
   showFailures();
   if (views.length === 0) {
     byId('main').replaceChildren(byId('failures'),
-      element('p', {text: data.reports.length > 0 ? 'There are no tensors, so there is no peak.' : 'Nothing was measured.'}));
+      element('p', {text: data.reports.length > 0 ? 'There are no tensors, so there is no peak.' : 'No graph was measured.'}));
     return;
   }
   const option = (view, i) => {

@@ -24,8 +24,8 @@ struct Recording final : ReplayListener {
     AllocatorEvent event;
   };
   std::vector<Event> events;
-  std::vector<SegmentInfo> segments;  // at the end
-  // By address: the block there. Looked up, never iterated.
+  std::vector<SegmentInfo> segments;  // after the step
+  // The block at each address. Never iterated.
   std::unordered_map<uint64_t, uint32_t> block_at;
 
   void on_begin(const std::vector<uint64_t>& addresses) override {
@@ -146,7 +146,7 @@ class Writer {
     pickle_.end_dict();
   }
 
-  // Written once for each block. Later references use the same frames.
+  // Writes the frames of a block once. Later calls for the block write a reference to these frames.
   void write_frames(const Recording& recording, uint32_t number) {
     const uint32_t name =
         number == ReplayListener::kNoBlock ? number : static_cast<uint32_t>(recording.index << 22) + number;

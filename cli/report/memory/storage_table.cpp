@@ -7,7 +7,7 @@
 namespace fxopt {
 namespace {
 
-// Calls visit(member of a, member of b) for every text.
+// Calls visit() for each text of `from` and the same text of `to`. Copies all numbers.
 template <class A, class B, class Visit>
 void visit_texts(const StorageFields<A>& from, StorageFields<B>& to, Visit visit) {
   visit(from.node, to.node);
@@ -54,7 +54,7 @@ StorageEntry StorageLister::entry(const MemoryTrace& trace, const TraceBlock& bl
   entry.source = source_of(block.node);
   const NodeExtra* extra = graph.extra(block.node);
   entry.fqn = text_of(extra != nullptr && extra->input.has_value() ? extra->input->fqn : StringId());
-  // An input is made before any phase.
+  // An input exists before every phase, so it has none.
   entry.phase = node.is_call() ? texts_.intern(name_of(footprint_.phases.phase[block.node])) : StringId(0);
   entry.kind = texts_.intern(memory_class_name(block.kind));
   entry.bytes = block.bytes;

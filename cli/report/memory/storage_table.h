@@ -11,8 +11,9 @@
 
 namespace fxopt {
 
-// One storage, or hidden memory of a call. `Text` is std::string, or StringId for an entry of a
-// table.
+// One storage of tensors, or one block of memory that the graph does not show. Examples of such
+// blocks are the workspace of a call, and optimizer state. `Text` is std::string, or StringId for
+// an entry of a table.
 template <class Text>
 struct StorageFields {
   Text node;   // the producer or owner
@@ -26,7 +27,7 @@ struct StorageFields {
   Text fqn;
   Text phase;
   Text kind;         // memory class
-  Text first, last;  // nodes between which it is live, including both
+  Text first, last;  // the storage is live from `first` to `last`, including both
   int64_t bytes = 0;
   uint32_t first_place = 0, last_place = 0;
 };
@@ -36,8 +37,8 @@ using StorageEntry = StorageFields<StringId>;
 // The storages of one device. Each text is stored once, because there may be a million storages.
 struct StorageTable {
   std::shared_ptr<Interner> texts;
-  // Storages that are live at the peak come first, the largest first. The others follow in schedule
-  // order.
+  // Storages that are live at the peak come first, in order of size, the largest first. All other
+  // storages follow in schedule order.
   std::vector<StorageEntry> entries;
   size_t live = 0;  // number of storages that are live at the peak
 
@@ -45,8 +46,8 @@ struct StorageTable {
   StorageEntry entry(const StorageRow& row) const;
 };
 
-// Makes entries from the blocks of one graph's traces. The object refers to both arguments of its
-// constructor.
+// Makes entries of a StorageTable from the memory blocks (TraceBlock) of one graph. The object
+// refers to both arguments of its constructor.
 class StorageLister {
  public:
   StorageLister(const Footprint& footprint, Interner& texts) : footprint_(footprint), texts_(texts) {}

@@ -39,12 +39,13 @@ void print_nodes(std::ostream& out, const std::vector<std::string>& nodes) {
   out << '\n';
 }
 
-// Prints the peaks side by side, then the place where memory ran out.
+// Prints the peaks with each kind of segments side by side. If memory ran out, also prints the
+// node.
 void print_allocator(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
   if (device.allocator.empty()) return;
   out << "  caching allocator"
       << (memory.profile.empty() ? std::string(", without kernels' workspaces")
-                                 : ", with hidden memory of " + printable_line(memory.profile))
+                                 : ", with kernels' workspaces by profile " + printable_line(memory.profile))
       << '\n';
   Table table(std::vector<Align>(1 + device.allocator.size(), Align::kLeft), 4);
   const auto add = [&](std::string name, const std::function<std::string(const AllocatorRow&)>& cell) {
@@ -65,15 +66,15 @@ void print_allocator(std::ostream& out, const GraphMemory& memory, const DeviceM
   });
   if (memory.is_steady) {
     add("steps run", [](const AllocatorRow& row) {
-      if (!row.out_of_memory.empty()) return "ran out in step " + std::to_string(row.steps);
-      return std::to_string(row.steps) + (row.is_steady ? ", the last two alike" : ", no two alike");
+      if (!row.out_of_memory.empty()) return "memory ran out in step " + std::to_string(row.steps);
+      return std::to_string(row.steps) + (row.is_steady ? ", the last two equal" : ", no two equal");
     });
   }
   table.print(out);
   for (const AllocatorRow& row : device.allocator) {
     if (row.out_of_memory.empty()) continue;
     out << "    " << row.segments << " segments: out of memory at %" << printable_line(row.out_of_memory)
-        << ", which asks for " << bytes_text(row.failed_bytes) << '\n';
+        << ", which requests " << bytes_text(row.failed_bytes) << '\n';
   }
 }
 
@@ -89,7 +90,7 @@ void print_arena(std::ostream& out, const DeviceMemory& device) {
   }
 }
 
-// Prints the memory outside of the peaks above, and the rest of the device's memory.
+// Prints the memory outside of the caching allocator.
 void print_outside(std::ostream& out, const DeviceMemory& device) {
   const bool is_empty = std::all_of(device.outside.begin(), device.outside.end(),
                                     [](const OutsideMemory& row) { return row.bytes == 0; });
@@ -124,7 +125,7 @@ void print_top(std::ostream& out, const DeviceMemory& device) {
 
 void print_candidates(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
   if (device.recompute.empty()) return;
-  out << "  cheapest saved values to recompute at the peak (each row on its own)\n";
+  out << "  cheapest saved values to recompute at the peak (each row assumes that only its calls are recomputed)\n";
   const bool has_seconds = memory.has_seconds;
   std::vector<Align> columns = {Align::kRight, Align::kRight, Align::kLeft, Align::kLeft};
   columns.insert(columns.end(), has_seconds ? 3 : 2, Align::kRight);
@@ -154,10 +155,10 @@ void print_candidates(std::ostream& out, const GraphMemory& memory, const Device
 
 void print_hidden(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
   if (memory.profile.empty() || device.allocator.empty()) return;
-  out << "  hidden memory: " << count_text(device.hidden_rows, "block") << ", of which " << device.hidden_estimates
-      << " estimated\n";
+  out << "  kernels' workspaces and other hidden memory: " << count_text(device.hidden_rows, "block")
+      << "; the sizes of " << device.hidden_estimates << " are estimates\n";
   if (device.unknown_hidden.empty()) return;
-  out << "  hidden memory unknown: " << count_text(device.unknown_hidden.size(), "call") << ',';
+  out << "  kernels' workspaces unknown for " << count_text(device.unknown_hidden.size(), "call") << ':';
   print_nodes(out, device.unknown_hidden);
 }
 
@@ -182,7 +183,7 @@ void print_buckets(std::ostream& out, const DeviceMemory& device) {
   if (!live.empty()) print_shares(out, "live at the peak, by collective of several tensors", live, device.bytes);
 }
 
-// Prints first whether the step fits, and a remedy if it does not.
+// Prints whether the step fits, and the remedy if there is one.
 void print_fit(std::ostream& out, const DeviceMemory& device) {
   if (device.fit.has_value()) out << printable_line(verdict_text(device)) << '\n';
   if (device.other_fit.has_value() && device.other_fit->fits != device.fit->fits) {
@@ -281,8 +282,8 @@ std::string range_text(const PeakRange& range) {
 
 std::string resized_text(size_t count) {
   return "the graph resizes " + count_text(count, "storage") +
-         ": a storage of the caller is taken as empty before its first resize to a size above 0, unless it is read "
-         "before";
+         ": an input's storage is assumed empty before its first resize to a size above 0, unless a node reads it "
+         "earlier";
 }
 
 void print_memory(std::ostream& out, const GraphMemory& memory) {

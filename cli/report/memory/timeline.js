@@ -1,12 +1,13 @@
-// The timeline of the HTML report, and the node of it that is looked at. report.js comes after it.
+// The timeline of the HTML report, with the panel of the selected node. report.js is included after
+// this file.
 
 const colorOf = (name) => {
   const key = '--' + name.replace(/ /g, '-');
   return getComputedStyle(document.documentElement).getPropertyValue(key).trim() || '#888888';
 };
 
-// x of the place a node begins at, and the place at an x. On the nodes' axis a node is as wide as 1 and begins at the
-// number it has for people.
+// Convert a place, which is an index into the schedule, to the x at which the node begins, and
+// back. On the axis of nodes, a node has width 1, and x counts from 1.
 function placeToX(view, place) { return state.axis === 'nodes' ? place + 1 : 100 * place / view.count; }
 function xToPlace(view, x) {
   return state.axis === 'nodes' ? Math.floor(x) - 1 : Math.floor(x / 100 * view.count + 1e-9);
@@ -16,7 +17,8 @@ function endOfAxis() {
 }
 const startOfAxis = () => placeToX(state.view, 0);
 
-// The largest and smallest place of each of `columns` parts of [first, last).
+// Splits the places from `first` up to `last` into `columns` parts. Adds the first place of each
+// part, and the places of its smallest and largest value.
 function addExtremes(places, values, first, last, columns) {
   const width = (last - first) / columns;
   if (width <= 2) {
@@ -34,7 +36,8 @@ function addExtremes(places, values, first, last, columns) {
   }
 }
 
-// The x that are drawn: extremes of the whole, more of them in the window, each peak, and the end.
+// Returns the x to draw: extremes of the whole curve, more extremes inside the window, each peak,
+// and the end.
 function drawnX(window) {
   const xs = [];
   for (const view of [state.view, state.other]) {
@@ -56,7 +59,8 @@ function valueAt(view, values, x) {
   return values[place];
 }
 
-// Series as they are drawn: areas from the top of the stack down, each over the rest of the one before; then lines.
+// Returns the series in drawing order. Areas come first, from the top of the stack down, so that
+// each area covers the lower part of the previous one. Lines follow.
 function series() {
   const curves = state.view.curves();
   const areas = curves.classes.map((curve) => ({name: curve.name, values: curve.values, isArea: true})).reverse();
@@ -100,8 +104,8 @@ function drawArea(e) {
   context.fill();
 }
 
-// Draws the steps as one path. dygraphs begins its pattern again at each point, so that dashes over dense points look
-// solid.
+// Draws a dashed step plot as one path. dygraphs restarts the dash pattern at each point, so dashes
+// over dense points would look solid.
 function drawDashed(e) {
   const context = e.drawingContext;
   context.save();
@@ -121,7 +125,7 @@ function drawDashed(e) {
   context.restore();
 }
 
-// Powers of two, so that labels are round in binary units.
+// Uses steps that are powers of two, so that labels are round in binary units.
 function byteTicks(low, high, pixels) {
   const most = Math.max(2, Math.floor(pixels / 45));
   let step = 1;
@@ -156,7 +160,7 @@ function drawChart() {
   const list = series();
   clearTimeout(state.timer);
   if (state.graph !== null) state.graph.destroy();
-  state.graph = null;  // until it is made: it draws while it is being made
+  state.graph = null;  // the constructor below already calls onDrawn()
   state.window = [startOfAxis(), endOfAxis()];
   state.drawn = state.window.join();
   state.list = list;
@@ -168,7 +172,7 @@ function drawChart() {
   placeMarks();
 }
 
-// More steps of what is looked at, once the user has stopped moving.
+// Draws more points of the visible part after the user has stopped zooming or panning.
 function onDrawn(graph) {
   state.window = graph.xAxisRange().slice();
   if (state.graph === null) return;
@@ -222,9 +226,9 @@ function placeMarks() {
   placeLimit();
 }
 
-// From where to where each collective of several tensors runs, above the curves.
+// Draws a bar above the curves for each collective of several tensors, from its start to its end.
 function placeBuckets() {
-  const area = state.graph.getArea(), view = state.view, ends = [];  // where the last mark of each row ends
+  const area = state.graph.getArea(), view = state.view, ends = [];  // right end of each row
   const clamp = (x) => Math.min(Math.max(x, area.x), area.x + area.w);
   byId('bucket-marks').replaceChildren(...view.device.buckets.map((row) => {
     const left = clamp(state.graph.toDomXCoord(placeToX(view, row.first_position)));
@@ -241,7 +245,7 @@ function placeBuckets() {
   }));
 }
 
-// What the allocator may take, and where it asked for more.
+// Draws the limit of the allocator, and a mark at the node at which memory runs out.
 function placeLimit() {
   const {fit, allocator_bytes: limit} = state.view.device;
   const line = byId('limit-line'), mark = byId('fail-mark'), area = state.graph.getArea();
@@ -258,7 +262,8 @@ function placeLimit() {
   mark.firstElementChild.textContent = 'memory runs out at %' + printable(fit.node);
 }
 
-// High enough for the limit, where that is not far above what is drawn.
+// Returns the upper end of the y axis. It includes the limit if the limit is not far above the
+// curves.
 function topOfAxis(list) {
   const {fit, allocator_bytes: limit} = state.view.device;
   let most = 0;
@@ -268,7 +273,7 @@ function topOfAxis(list) {
   return fit !== null && limit > most && limit < 1.6 * most ? limit * 1.06 : most * 1.04;
 }
 
-// ---- the node that is looked at
+// ---- the selected node
 
 function showPlace(place) {
   const view = state.view;
@@ -322,7 +327,8 @@ function showSeries() {
     .concat(lines.map((one, i) => row(one, i === 0)))));
 }
 
-// The node under the pointer; of several in one pixel the one that holds most.
+// Returns the node under the pointer. If one pixel has several nodes, returns the node with the
+// most live bytes.
 function pointedPlace(event) {
   const left = state.graph.eventToDomCoords(event)[0], view = state.view, values = view.curves().requested;
   const clamp = (place) => Math.min(Math.max(place, 0), view.count - 1);
@@ -366,7 +372,7 @@ function listen() {
     keys[event.key]();
   });
   frame.addEventListener('wheel', (event) => {
-    if (!event.ctrlKey && !event.metaKey) return;  // the page scrolls otherwise
+    if (!event.ctrlKey && !event.metaKey) return;  // without these keys, the wheel scrolls the page
     event.preventDefault();
     zoom(event.deltaY < 0 ? 0.8 : 1.25, state.graph.toDataXCoord(state.graph.eventToDomCoords(event)[0]));
   }, {passive: false});

@@ -36,7 +36,8 @@ Curves metric_curves(const DeviceMemory& device) {
   return curves;
 }
 
-// The curves' values at a place. Curves that ended earlier, because memory ran out, are omitted.
+// Returns the values of the curves at a schedule position, as a JSON object. A curve ends where
+// memory ran out, and is omitted after its end.
 std::string values_at(const Curves& curves, size_t place) {
   std::string values;
   for (const auto& [name, curve] : curves) {

@@ -15,7 +15,8 @@ namespace fxopt {
 // device has counters and an instant event at its peak. A counter is written when it changes.
 class TraceReport {
  public:
-  // Adds a graph. `memory` must have timelines. O(nodes * classes).
+  // Adds a graph. `memory` must have timelines. O(nodes * memory classes): see
+  // MemoryClass.
   void add(const std::string& file, const GraphMemory& memory);
   // Returns the whole trace, with one event per line.
   std::string text() const;

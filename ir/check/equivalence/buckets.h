@@ -17,13 +17,16 @@ namespace fxopt {
 //   rows = 1, widths 4, 2:   a a a a b b
 //   rows = 2, widths 2, 1:   a a b / a a b
 struct SideBySide {
+  // One of the concatenated tensors.
   struct Part {
+    // Hash of the elements. In the result of a bucketed collective, `name` is the hash of the
+    // collective that would move only this tensor.
     Hash128 name;
-    int64_t width = 0;
-    Hash128 data;  // content of the tensor if its offset is 0, otherwise zero
+    int64_t width = 0;  // number of elements of this tensor in each row
+    Hash128 data;       // hash of the content if the tensor has offset 0, otherwise zero
   };
   int64_t rows = 1;
-  DType dtype = DType::kUnspecified;  // type of the elements; widths are numbers of elements
+  DType dtype = DType::kUnspecified;  // type of the elements
   std::vector<Part> parts;
 
   int64_t width() const;

@@ -34,16 +34,16 @@ constexpr std::pair<std::string_view, Special> kSpecial[] = {{"aten.sym_size.int
                                                              {"aten.add.Tensor", Special::kSum},
                                                              {"aten.sub.Tensor", Special::kSum}};
 
-// Prefixes of operators that may reject drawn numbers (`poisson`; `rrelu` draws for elements below
-// 0), or raise if a tensor does not hold parameters of a distribution (`bernoulli`). For all
-// others, sizes alone determine the number of draws.
+// Prefixes of operators whose draws depend on the contents of operands. `poisson` may reject drawn
+// numbers, and `rrelu` draws only for elements below 0. `bernoulli` raises for invalid
+// probabilities. For all other operators, sizes alone determine the number of draws.
 constexpr std::string_view kDrawsByData[] = {"aten._sample_dirichlet.", "aten._standard_gamma.", "aten.bernoulli.T",
                                              "aten.bernoulli.default",  "aten.bernoulli.out",    "aten.bernoulli_.T",
                                              "aten.binomial.",          "aten.multinomial.",     "aten.normal.T",
                                              "aten.normal.float_T",     "aten.poisson.",         "aten.rrelu"};
 
-// Returns the key words of a schema's default as an argument. Empty if passes write such arguments
-// in another way.
+// Returns the words that an argument with this default value adds to a key. Empty if arguments with
+// this kind of default are never left out.
 std::vector<uint64_t> default_words(const SchemaDefault& value) {
   switch (value.kind) {
     case SchemaDefault::Kind::kNone:
@@ -70,7 +70,7 @@ CallRule make_rule(const Op& op, std::string_view target) {
     if (op.name == name) rule.special = special;
   }
   rule.target = hash_text(rule.is_reshape() ? "aten.reshape.default" : target);
-  rule.makes_view = rule.is_reshape() || op.name == "aten.ravel.default";  // it ends in view(-1)
+  rule.makes_view = rule.is_reshape() || op.name == "aten.ravel.default";  // `ravel` ends in view(-1)
   rule.sees_storage = op.changes_metadata || op.moves_storage || op.clones_storage || op.has_subgraphs ||
                       !op.schema.has_value() || sets_strides(op) || rule.special == Special::kOffset;
   rule.has_own_effects = !effects_depend_on_call(op);

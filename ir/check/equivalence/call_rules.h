@@ -11,8 +11,8 @@
 
 namespace fxopt {
 
-// Facts about one operator that the prover derives from the operator's name or schema. The facts
-// are computed once for each operator.
+// Facts about one operator that the equivalence prover derives from the operator's name or schema.
+// The facts are computed once for each operator.
 struct CallRule {
   enum class Special : uint8_t {
     kNone,
@@ -33,30 +33,32 @@ struct CallRule {
   };
   const Op* op = nullptr;
   Special special = Special::kNone;
-  Hash128 target;                               // all forms of `reshape` share one name
-  std::vector<Hash128> names;                   // names of the schema's arguments
-  std::vector<std::vector<uint64_t>> defaults;  // key words of the arguments' default values
+  Hash128 target;                               // hash of the name; all forms of `reshape` share it
+  std::vector<Hash128> names;                   // hashes of the names of the schema's arguments
+  std::vector<std::vector<uint64_t>> defaults;  // default values, as input of make_key()
   bool hands_back = false;                      // whether a result may alias an argument
 
-  // The operator writes no memory and changes no state, and the operator's result shares no memory
-  // with other tensors. The flag applies only to calls without effects.
+  // The operator writes neither memory nor metadata of its arguments, and its result shares no
+  // memory with other tensors. The flag ignores other effects, such as random draws.
   bool only_computes = false;
   bool makes_view = false;       // the result is always a new view, never the argument's object
   bool sees_storage = false;     // the result depends on a tensor's storage, not only its elements
   bool has_own_effects = false;  // all calls of the operator have the same effects
-  bool draws_by_data = false;    // contents of operands may decide the number of draws or an error
+  // The contents of the operands may decide how many random numbers a call draws, or whether the
+  // call raises an error.
+  bool draws_by_data = false;
 
   bool is_reshape() const { return special == Special::kView || special == Special::kReshape; }
   bool is_fill() const { return special == Special::kFull || special == Special::kScalarTensor; }
   bool asks_size() const { return special >= Special::kSize && special <= Special::kElements; }
 };
 
-// The rules of all targets of one module. The class also covers targets that are added to the
-// module later.
+// The CallRule of every operator that a module calls. Operators that are added to the module later
+// are included.
 class CallRules {
  public:
-  // Returns the rule of the call. O(1), except for the first call of a target. The reference is
-  // valid as long as this object lives.
+  // Returns the rule of the called operator. O(1), except for the first call of an operator. The
+  // reference is valid as long as this object lives.
   const CallRule& of(const Graph& graph, NodeId node) {
     const TargetId target = graph[node].is_call() ? graph[node].target : TargetId();
     const size_t place = target.is_valid() ? target.index() + 1 : 0;
@@ -66,8 +68,8 @@ class CallRules {
  private:
   const CallRule& add(const Graph& graph, NodeId node, size_t place);
 
-  // Rules by target. The first entry is one rule for all nodes that are not calls with a target. A
-  // null entry is not computed yet.
+  // Entry 0 is the rule for all nodes that call no target. Entry 1 + i is the rule of the target
+  // with index i, or null if this rule is not computed yet.
   std::vector<std::unique_ptr<const CallRule>> rules_;
 };
 

@@ -9,13 +9,15 @@
 // Claims are equalities that a pass asserts. Rewrite rules check them.
 //
 // Symbolic execution of a graph cannot detect that two different expressions are equal. A pass that
-// replaces one expression by another therefore makes a claim. The claim states that the value of a
-// node follows from a rewrite rule. The claim applies to every node with the claim's uid, in the
-// input graph and in the output graph.
+// replaces one expression by another therefore makes a claim. The claim names a node, and the
+// rewrite rule that makes the two expressions equal. The claim applies to every node with the
+// claim's uid, in the graph before the pass (the input graph) and in the graph after the pass (the
+// output graph).
 //
-// The checker of the rule inspects the state of the execution at that node. If the rule's
-// conditions hold, the value gets the name that the rule constructs. Both sides of the equality
-// then have the same name. If a condition does not hold, the value keeps its own name, and the
+// The checker of the rule inspects the state of the execution at such a node. If the rule's
+// conditions hold, the value gets the value number that the rule constructs. A value number is a
+// 128-bit hash of the expression that computes a value. Both sides of the equality then have the
+// same value number. If a condition does not hold, the value keeps its own value number, and the
 // graphs differ. A checker does not depend on any pass, and a pass cannot add a rule.
 
 namespace fxopt {
@@ -23,8 +25,8 @@ namespace fxopt {
 // How much a rewrite may change a result.
 enum class Numerics : uint8_t {
   kExact,               // the result is bitwise equal
-  kReordersReductions,  // terms of sums may be added in another order
-  kChangesNumerics,     // the result may change in another way
+  kReordersReductions,  // only the order in which terms of sums are added may change
+  kChangesNumerics,     // any numerical difference is allowed, for example a lower precision
 };
 template <>
 struct EnumNames<Numerics> {
@@ -41,17 +43,18 @@ enum class RewriteRule : uint8_t {
   // all-gather of one tensor, slice that tensor out of every rank's part of the result, and join
   // the slices.
   kBucket,
-  // The same equality as kBucket, but for a reduction. The reduction is an all-reduce, or a
-  // reduce-scatter of tensors that are concatenated in rows, with one row for each rank. The order
-  // of sums may change, because in a ring the order depends on an element's position.
+  // The same equality as kBucket, but for a reduction. The reduction is an all-reduce or a
+  // reduce-scatter. The operand of a reduce-scatter has one row for each rank. A row contains, for
+  // each of the concatenated tensors, the elements whose sums the row's rank receives. The order of
+  // sums may change, because in a ring the order depends on an element's position.
   kBucketedReduction,
-  // If the operand of a gather over one group was gathered over another group, both gathers are
-  // equal to one gather over both groups. The ranks of this one gather are in the order that
-  // results from the two gathers.
+  // If the operand of a gather over one group was gathered over another group, the two gathers
+  // together are equal to one gather over both groups. In the single gather, the ranks are in the
+  // order that results from the two gathers.
   kGathers,
-  // A gathered tensor contains the rank's own input at the rank's own place. The rule also covers a
-  // `cat` of all parts of the gathered tensor along another dimension. After that `cat`, the claim
-  // is about a copy of the rank's own part.
+  // In the result of an all-gather, the part of this rank is equal to this rank's input. If a `cat`
+  // joins the parts of all ranks along dimension 1 or later, the rule applies to a row-major copy
+  // of this rank's part of the `cat` result.
   kOwnShard,
   // The sum of two reductions is equal to the reduction of the sum. The order of additions changes.
   kAddedReductions,
@@ -69,21 +72,22 @@ Numerics numerics_of(RewriteRule rule);
 
 struct Claim {
   std::string graph;
-  uint64_t uid = 0;  // uid of the node whose value follows from the rule
+  uint64_t uid = 0;  // uid of the node whose value number the rule constructs
   RewriteRule rule = RewriteRule::kPart;
 };
 
-// A claim whose rewrite rule does not hold, with the reason.
+// A claim that does not hold, because a condition of its rewrite rule is not met.
 struct RefusedClaim {
   NodeId node;
   RewriteRule rule = RewriteRule::kPart;
-  std::string why;
+  std::string why;  // the condition that is not met
 };
 
-// Checks whether a tensor with geometry `site` may take the name of a tensor with geometry
-// `source`. The elements of the tensor with geometry `source` must fill exactly the bytes that
-// `site` covers, in row-major order. Returns an empty string if the name may be taken, and
-// otherwise the reason why it may not be taken. O(rank).
+// Checks whether a tensor with geometry `site` may get the value number of a tensor with geometry
+// `source`. The prover then treats both tensors as equal. The caller must ensure that the elements
+// of `source` were copied in row-major order, and that they fill exactly the bytes that `site`
+// covers. Returns an empty string if both geometries have the same dtype, device, sizes and
+// strides, and otherwise the property that differs. O(rank).
 std::string check_part(const Geometry& site, const Geometry& source);
 
 }  // namespace fxopt

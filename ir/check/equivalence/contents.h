@@ -27,20 +27,21 @@ struct ByteRange {
 // O(rank * log rank).
 std::optional<ByteRange> byte_range_of(const Geometry& geometry);
 
-// The named contents of a storage whose parts were written separately. The rest of the storage
-// keeps its earlier content. Bytes that no write touched keep their names, so the order of writes
-// to disjoint parts does not matter.
+// The contents of a storage whose parts were written by different calls. A piece is a written range
+// of bytes. Each piece has a hash that identifies its content. Bytes outside of all pieces keep the
+// storage's earlier content. The order of writes to disjoint parts therefore does not matter.
 class Pieces {
  public:
-  // Sets the content of a part. O(log pieces), plus the time to move the pieces after the part.
+  // Records that `content` is the hash of the content of the bytes `reach`. O(log pieces), plus the
+  // time to move the pieces after these bytes.
   void write(const ByteRange& reach, const Hash128& content);
-  // Returns the name of the content in a part. `rest` is the name of the bytes that no piece
-  // covers. O(log pieces + pieces in the part).
+  // Returns the hash of the content of the bytes `reach`. `rest` is the hash for bytes that no
+  // piece covers. O(log pieces + pieces in `reach`).
   Hash128 seen(const ByteRange& reach, const Hash128& rest) const;
-  // Returns the content if a single write covered exactly this part. Returns nothing if the part
-  // consists of several pieces or is smaller than a piece. O(log pieces).
+  // Returns the hash of the content if the bytes `reach` are exactly one piece. Returns nothing if
+  // they consist of several pieces or are smaller than a piece. O(log pieces).
   std::optional<Hash128> exactly(const ByteRange& reach) const;
-  // Returns the name of the content of the whole storage. `rest` is the name of the bytes that no
+  // Returns the hash of the content of the whole storage. `rest` is the hash for bytes that no
   // piece covers. O(1).
   Hash128 all(const Hash128& rest) const;
   bool empty() const { return list_.empty(); }
@@ -57,7 +58,9 @@ class Pieces {
   void count(const Piece& piece, bool is_added);
 
   std::vector<Piece> list_;  // disjoint pieces, sorted by position
-  Hash128 sum_;              // sum of the pieces' names, which does not depend on their order
+  // The sum of one hash for each piece (position and content). Unlike a hash of the list, this sum
+  // can be updated in O(1) when a piece is added or removed.
+  Hash128 sum_;
 };
 
 }  // namespace fxopt

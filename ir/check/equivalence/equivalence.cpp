@@ -19,7 +19,7 @@
 namespace fxopt {
 namespace {
 
-// Returns the graphs that do not run on their own. Each comes after those that it runs.
+// Returns the graphs that only run as subgraphs. Each graph comes after the graphs that it runs.
 std::vector<GraphId> subgraphs_first(const Module& module, const std::vector<GraphId>& tops) {
   std::vector<bool> is_top(module.num_graph_ids(), false);
   for (const GraphId id : tops) is_top[id.index()] = true;
@@ -63,7 +63,8 @@ std::vector<GraphId> subgraphs_first(const Module& module, const std::vector<Gra
   return order;
 }
 
-// State for one module whose names match those of the other module, independent of numbering.
+// The execution state of one module. Both modules share `axioms`, so equal values get equal value
+// numbers.
 struct ModuleRun {
   ModuleRun(const Module& module, Axioms& axioms) : keys(module, axioms.geometries), effects(module) {}
   ModuleKeys keys;
@@ -79,7 +80,7 @@ ExecutionEnd run_graph(const Graph& graph, ModuleRun& run, Axioms& axioms, bool 
                   claims, input_names});
 }
 
-// Returns the key of a graph that nodes run.
+// Returns the key of a subgraph.
 Hash128 called_graph_key(const Graph& graph, ModuleRun& run, Axioms& axioms, bool is_differentiated) {
   EffectMap effects(graph, run.effects);
   return execute({graph, run.keys, run.rules, effects, axioms, run.subgraphs, is_differentiated, true, false, nullptr,
@@ -156,7 +157,8 @@ class Comparison {
     return found == values.end() || found->label != label ? nullptr : &*found;
   }
 
-  // Compares by name. An attribute that only one graph reads has its initial value in the other.
+  // Compares attributes by name. If only one graph reads an attribute, the other graph leaves the
+  // attribute at its initial value.
   void compare_attributes() {
     for (const EndValue& b : after_.attributes) {
       if (b.is_changed && find_label(before_.attributes, b.label) == nullptr) {
@@ -196,7 +198,8 @@ class Comparison {
     if (may_lack ? !holds_all(before, after) : before != after) add(what);
   }
 
-  // The output graph may have fewer changes, and tensors kept for fewer calls.
+  // Whether the input graph has every in-place change of the output graph. The output graph may
+  // have fewer changes, and autograd may have kept a changed tensor for fewer calls.
   bool same_changes() const {
     return std::ranges::all_of(after_.changes, [this](const ChangeInPlace& change) {
       auto at = std::lower_bound(before_.changes.begin(), before_.changes.end(), ChangeInPlace{change.call, {}});
@@ -207,8 +210,9 @@ class Comparison {
     });
   }
 
-  // Whether each group's calls in the output graph occur in the input graph in this order. If the
-  // input graph issues equal calls twice, the first may be missing.
+  // Whether both graphs issue the same collectives. If dead collectives are allowed, the output
+  // graph may lack calls, but each group must keep its order. The search includes repeated calls of
+  // the input graph, so the first of two equal calls may be missing.
   bool same_collectives() const {
     if (before_.messages != after_.messages) return false;
     if (!options_.allow_dead_collectives) return before_.collectives == after_.collectives;
@@ -257,7 +261,8 @@ void keep_forward_half(Graph& graph) {
   graph.prune_control();
 }
 
-// `forward_only`: reduces joint graphs to their forward half.
+// Returns the step of a module. With `forward_only`, joint graphs are reduced to their forward
+// half.
 Result<ProofStep> step_of(const Module& module, bool forward_only = false) {
   std::unique_ptr<Module> copy = module.clone();
   for (const GraphId id : forward_only ? top_level_graphs(*copy) : std::vector<GraphId>()) {
@@ -278,7 +283,7 @@ struct Prover::State {
     std::string name;
     ExecutionEnd summary;
     bool is_differentiated = false;
-    Hash128 key;  // end of the graph that was last proved equal
+    Hash128 key;  // key of the ExecutionEnd that was last proved equal
     size_t recorded_views = 0, storage_id_views = 0;
 
     void keep(const ExecutionEnd& end) {
@@ -289,19 +294,19 @@ struct Prover::State {
   };
 
   ProofOptions options;
-  std::vector<Claim> claims;         // the accepted ones
-  std::vector<std::string> refused;  // claims; those with a refused class of numerics come first
-  size_t num_refused = 0;            // their number
+  std::vector<Claim> claims;         // accepted claims
+  std::vector<std::string> refused;  // refused claims, first those with a refused class of numerics
+  size_t num_refused = 0;            // number of claims with a refused class of numerics
   Axioms axioms;
   std::vector<Known> graphs;
-  std::map<std::string, bool, std::less<>> is_top;  // input graphs by name: runs on its own
-  bool any_is_differentiated = false;               // any top-level graph, and so all subgraphs
-  std::string no_step;                              // why the input module holds no step
+  std::map<std::string, bool, std::less<>> is_top;  // by name of the input graph: whether it is top-level
+  bool any_is_differentiated = false;               // for any top-level graph; applies to all subgraphs
+  std::string no_step;                              // the reason why the input module has no step
   const Module* before = nullptr;
   std::unique_ptr<ModuleRun> run;  // for `before`, if proofs are requested for the same module
 
-  // Names the graphs that nodes run. Returns false if all graphs are known, so that their names
-  // hold.
+  // Computes the hashes of all subgraphs. Returns false if all graphs are known, because the
+  // earlier hashes are then valid.
   bool run_subgraphs(const Module& module, ModuleRun& with, const std::vector<GraphId>& tops,
                      const std::vector<bool>& is_known = std::vector<bool>()) {
     std::vector<bool> holds = is_known;
@@ -321,8 +326,8 @@ struct Prover::State {
     return true;
   }
 
-  // Returns the graphs that run on their own in the output module: the same as in the input module,
-  // if there are no new graphs.
+  // Returns the top-level graphs of the output module. If this module has no new graphs, these are
+  // the top-level graphs of the input module.
   std::vector<GraphId> tops_of(const Module& after) const {
     std::vector<GraphId> tops;
     for (const GraphId id : after.graphs()) {
@@ -347,7 +352,7 @@ struct Prover::State {
     }
     any_is_differentiated = std::ranges::find(differentiated, true) != differentiated.end();
     for (size_t i = 0; i == 0 || (axioms.has_learned && i < kMaxRuns); ++i) {
-      // These facts were found without the ones learned since.
+      // These facts do not include the facts that were learned later, so they are collected again.
       axioms.has_learned = false;
       axioms.views.clear();
       axioms.changed.clear();

@@ -11,15 +11,16 @@
 #include "ir/graph/module.h"
 
 // Proves that two modules compute the same results. The proof covers outputs, writes into inputs
-// and attributes, shared memory, random draws, collectives, assertions and other effects. Both
-// modules are executed symbolically (execution.h). The proof uses no rule of any pass and no sizes
-// that a pass recorded.
+// and attributes, shared memory, random draws, collectives, assertions and other effects. The
+// module before a pass is called the input module, and the module after the pass is called the
+// output module. Both modules are executed symbolically (execution.h). The proof uses no rule of
+// any pass and no sizes that a pass recorded.
 
 namespace fxopt {
 
 enum class ProofAnswer : uint8_t {
   kProved,
-  kDiffers,    // the output module computes a value that the input module does not compute
+  kDiffers,    // a result or an effect differs, see ModuleProof
   kUndecided,  // a fact that the proof needs is missing
 };
 
@@ -29,7 +30,7 @@ struct ProofDifference {
   // the output module.
   StringId graph;
   std::string what;  // the differing value: "output 3", "the value of input w at the end"
-  NodeId node;       // producer of the value in the output graph
+  NodeId node;       // producer of the value in the output module
 };
 
 struct ModuleProof {
@@ -38,7 +39,7 @@ struct ModuleProof {
   // Whether one module has top-level graphs that the other module lacks. Only graphs that have the
   // same name in both modules were compared.
   bool has_other_graphs = false;
-  // The first call of the output graph that has no counterpart in the input graph. The call is
+  // The first call of the output graph that has no counterpart in the input graph. Both ids are
   // invalid if every call has a counterpart, for example if only two outputs are exchanged.
   StringId graph;
   NodeId first_new;
@@ -50,25 +51,24 @@ struct ModuleProof {
   };
   Change change = Change::kAdded;
   std::string missing;  // the missing fact, for kUndecided
-  // Claims whose rewrite rules do not hold in one of the graphs. An example is "part at %slice_2:
-  // ...".
+  // Messages about the refused claims (claims.h), such as "part at %slice_2: ...".
   std::vector<std::string> refused_claims;
-  // With ProofOptions::as_step, the module that contains the step as one graph. The graphs and
-  // nodes in the other members then belong to this module.
+  // With ProofOptions::as_step: a module that contains the output module's training step as one
+  // graph. The graphs and nodes in the other members then belong to this module.
   std::shared_ptr<const Module> step;
 };
 
-// The name of a module's computation. Two modules with the same outputs and effects have the same
-// name, even if the names of their nodes differ.
+// A hash that identifies the computation of a module. Two modules with the same outputs and effects
+// have the same hash, even if the names of their nodes differ.
 struct ModuleName {
   std::string text;           // 32 hexadecimal digits
-  size_t recorded_views = 0;  // number of views whose sizes are recorded but cannot be calculated
+  size_t recorded_views = 0;  // number of views whose sizes come only from the file
   // Number of calls for which only recorded storage ids show whether the call returns a view or a
   // copy.
   size_t storage_id_views = 0;
 };
 
-// Differences that the caller accepts.
+// Options of a proof. Each `allow` option accepts one kind of difference.
 struct ProofOptions {
   bool allow_dead_draws = false;
   bool allow_dead_collectives = false;
@@ -76,20 +76,21 @@ struct ProofOptions {
   // For joint graphs in the input module, and only with as_step. The proof compares only the
   // inputs, outputs and effects of the forward half (joint_halves()).
   bool allow_no_backward = false;
-  // The two modules were recorded separately. A fact that only one module records is then not a
-  // difference.
+  // Whether the two modules come from separate traces. A size or stride that only one module
+  // records is then not a difference.
   bool recorded_apart = false;
-  // Number of bits in the names of calls. A value of 64 or less shows the effect of collisions.
+  // Number of bits in the hashes of calls. Tests use a value of 64 or less to provoke collisions.
   uint32_t key_bits = 128;
-  // The largest numeric change that claims may make.
+  // The largest numeric change that the prover accepts from a claim (claims.h).
   Numerics numerics = Numerics::kExact;
-  // Compares the steps of the modules (find_step()) run by run, instead of the modules' individual
-  // graphs. A joint graph is equal to the forward and backward graphs into which it was split.
-  // Inputs are compared by name, and outputs in the order in which the runs return them.
+  // Compares the training steps of the modules (find_step()) instead of the modules' individual
+  // graphs. A joint graph is then equal to the forward and backward graphs into which it was split.
+  // Inputs are compared by name, and outputs in the order in which the graphs of the step return
+  // them.
   bool as_step = false;
 };
 
-// The omissions that users can permit. Users permit each omission with its word.
+// The omissions that users can permit, each with its word on the command line.
 struct ProofAllowance {
   std::string_view word;
   bool ProofOptions::*option;
@@ -115,13 +116,14 @@ class Prover {
   Prover(const Prover&) = delete;
   Prover& operator=(const Prover&) = delete;
 
-  // Returns the name of the module that was proved last. If no module was proved, returns the name
-  // of the input module. Must not be called with ProofOptions::as_step. O(graphs).
+  // Returns the hash of the computation of the module that was proved last. If no module was
+  // proved, returns the hash for the input module. Must not be called with ProofOptions::as_step.
+  // O(graphs).
   ModuleName name() const;
 
-  // Returns true if a Prover of `module`, the module that was proved last, has the same name(). The
-  // names differ if passes removed all backward nodes, because autograd may differentiate the
-  // remaining graph. O(nodes + edges).
+  // Whether a new Prover for `module` would return the same name() as this Prover. `module` must be
+  // the module that was proved last. The results differ if passes removed all backward nodes,
+  // because autograd may differentiate the remaining graph. O(nodes + edges).
   bool is_named_alike(const Module& module) const;
 
   // Compares the graphs of `after` with the graphs of the input module by name. `after` is another

@@ -119,7 +119,7 @@ class Execution {
     }
   }
 
-  // Returns the recorded shape of a node's value; empty if none is recorded.
+  // Returns the recorded shape of a node's value. The shape is empty if no value is recorded.
   const ValueShape& recorded_shape(NodeId node) {
     recorded_.clear();
     if (graph_.value(node).kind != ValueKind::kAbsent) append_shape(graph_[node].value, recorded_);
@@ -128,7 +128,7 @@ class Execution {
     return recorded_;
   }
 
-  // Names the shapes of all inputs. Shared memory is numbered by first use.
+  // Returns a hash of the shapes of all inputs. Shared storages are numbered by first use.
   Hash128 input_shapes_key() {
     Words words = {key_tag(KeyKind::kGraph)};
     HashMap<uint32_t, uint64_t> shared;
@@ -148,7 +148,8 @@ class Execution {
     return make_key(words);
   }
 
-  // Returns the shape of the axiom `name`, if one exists; otherwise the recorded shape.
+  // Returns the shape that the axiom with the hash `name` gives. If no such axiom exists, returns
+  // the recorded shape.
   const ValueShape& believed_shape(NodeId node, const Hash128& name,
                                    HashMap<Hash128, ValueShape, Hash128Hash>& axioms) {
     if (axioms_.is_open) return axioms.emplace(name, recorded_shape(node)).first->second;
@@ -156,8 +157,8 @@ class Execution {
     return found != axioms.end() ? found->second : recorded_shape(node);
   }
 
-  // Makes cells for shape[at] and everything in it, with tensors from `leaf(shape cell, path)`.
-  // Returns the cell and moves `at` past it.
+  // Makes cells for shape[at] and all its elements. `leaf(shape cell, path)` makes each tensor.
+  // Returns the cell for shape[at], and moves `at` past its elements.
   template <class Leaf>
   Cell build(const ValueShape& shape, size_t& at, const Hash128& owner, uint64_t path, const Leaf& leaf) {
     const ValueShapeCell& item = shape[at++];
@@ -175,7 +176,8 @@ class Execution {
     return is_dict ? values_.dict(parts, names) : values_.list(parts);
   }
 
-  // Returns the integer that the input graph records under that name, or a symbol of that name.
+  // Returns the integer that the input graph records under the hash `name`, or a symbol with this
+  // hash.
   SymInt believed_integer(const Hash128& name, const std::optional<SymInt>& recorded) {
     if (axioms_.is_open && recorded.has_value()) {
       const auto [known, is_new] = axioms_.integers.emplace(name, *recorded);
@@ -198,13 +200,13 @@ class Execution {
   void run_placeholder(NodeId node) {
     const Hash128 name = input_name(inputs_.size());
     const ValueShape& shape = believed_shape(node, name, axioms_.inputs);
-    // a tangent shares no memory with other inputs: see StorageMap
+    // A tangent shares no memory with other inputs (see StorageMap).
     HashMap<uint32_t, uint32_t> own;
     values_.give(node, make_external(shape, name, is_tangent(graph_, node) ? own : shared_inputs_));
     inputs_.push_back(node);
   }
 
-  // `shared`: storages by their number in shapes.
+  // `shared` contains storages by ValueShapeCell::share.
   Cell make_external(const ValueShape& shape, const Hash128& name, HashMap<uint32_t, uint32_t>& shared) {
     if (shape.empty()) {
       return NamedValues::whole(memory_.make_object(memory_.make_storage(name), axioms_.geometries.add_unknown(name)));
@@ -316,7 +318,7 @@ class Execution {
         return words_.add_all(kind_tag(), keys_.text(arg.as_string()));
       case ArgKind::kList:
       case ArgKind::kTuple:
-        // An operator with a schema accepts either for the other; an index does not.
+        // An operator with a schema accepts lists and tuples alike. An index does not.
         words_.add_all(key_tag(KeyKind::kList, is_schema_call_ ? 0 : static_cast<uint64_t>(arg.kind())));
         return name_children(arg);
       default:
@@ -332,7 +334,7 @@ class Execution {
     for (const Arg& child : graph_.pool().children(arg)) name_arg(child);
   }
 
-  // `detail`: 1 + the position among the schema's arguments; 0: none.
+  // `detail` is 1 + the position among the schema's arguments, or 0 without a schema.
   [[gnu::always_inline]] void name_tensor(uint32_t object, size_t detail = 0) {
     words_.add_all(key_tag(KeyKind::kTensor, detail), memory_.geometry_key(object));
     given_.push_back(object);
@@ -355,14 +357,15 @@ class Execution {
     }
   }
 
-  // For a value that shares its name with another: adds the call that made it. If the call is not
-  // known, adds words that equal nothing.
+  // Distinguishes a storage whose content has the hash of another storage's content. Adds the call
+  // that created the storage. If a rewrite rule set the hash of the content, adds unique words
+  // instead.
   void name_holder(uint32_t storage) {
     if (memory_.storage(storage).holder == 0) return words_.add(memory_.holder_key(storage));
     words_.add_all(key_tag(KeyKind::kSide, axioms_.is_open ? 1 : 0), node_uid_);
   }
 
-  // Names one argument of the schema. Adds nothing if it equals the default.
+  // Adds the words for one argument of the schema. Adds nothing if the argument equals the default.
   void name_schema_arg(const Arg& arg, size_t position, const Words& otherwise) {
     if (const Cell* cell = arg.is(ArgKind::kNode) ? values_.find_tensor(arg.as_node()) : nullptr; cell != nullptr) {
       return name_tensor(cell->first, position + 1);
@@ -375,7 +378,7 @@ class Execution {
     if (std::equal(given.begin(), given.end(), otherwise.begin(), otherwise.end())) words_.cut(before);
   }
 
-  // Names the call and its arguments, without contents of tensors.
+  // Adds the words for the call and its arguments, without contents of tensors.
   void name_call(NodeId node, const Op& op) {
     words_.clear();
     given_.clear();
@@ -383,7 +386,7 @@ class Execution {
     const TargetId target = graph_[node].target;
     is_schema_call_ = op.schema.has_value();
     if (rule_->is_fill() && name_fill(node)) return;
-    // An operator of the file is named as its calls write it.
+    // The rule gives all forms of `reshape` one hash.
     if (target.is_valid()) words_.add(graph_[node].is_call() ? rule_->target : keys_.text(module_.target(target).name));
     const std::span<const Arg> args = graph_.pool().args(graph_[node].args);
     const std::span<const Arg> kwargs = graph_.pool().args(graph_[node].kwargs);
@@ -396,7 +399,7 @@ class Execution {
     for (size_t i = 0; i < args.size(); ++i) {
       name_schema_arg(args[i], i, i < otherwise.size() ? otherwise[i] : kNoDefault);
     }
-    // Keywords are named in the order of the schema, independent of their written order.
+    // Keywords are hashed in the order of the schema, independent of their written order.
     size_t known = 0;
     for (size_t i = args.size(); i < rule_->names.size() && known < kwargs.size() / 2; ++i) {
       for (size_t k = 0; k + 1 < kwargs.size(); k += 2) {
@@ -408,8 +411,9 @@ class Execution {
     if (known < kwargs.size() / 2) name_plain_args({}, kwargs);
   }
 
-  // Names a new tensor filled with one number, in the form of `full` and with the number converted
-  // to the dtype. Returns false if the call does not give the dtype or sets other options.
+  // Adds the words for a call that fills a new tensor with one number. The words are those of
+  // `full`, and the number is converted to the dtype. Returns false if the call gives no dtype, or
+  // if it sets other options.
   bool name_fill(NodeId node) {
     const size_t at = rule_->special == Special::kFull ? 1 : 0;
     const CallArgs args(graph_, node);
@@ -458,22 +462,24 @@ class Execution {
     }
   }
 
-  // Names the call's computation: its arguments with their contents, and all other dependencies.
+  // Returns the value number of the call, with the contents of its arguments and with all other
+  // dependencies.
   Hash128 call_key(NodeId node, const Op& op, Effect effects) {
-    // If the old content of argument 0 is fully overwritten, only its size matters. The size
-    // depends on the call that made it, or on the rule that names it.
+    // If the call overwrites argument 0 completely, only the size of the storage matters. The size
+    // follows from the call that created the storage, or from the rule that set its hash.
     const bool is_overwritten = op.overwrites && overwrites_all(node);
     for (size_t i = 0; i < given_.size(); ++i) {
       words_.add(i == 0 && is_overwritten ? maker_of(given_[0]) : memory_.data_key(given_[i]));
     }
     if (has_effect(effects, Effect::kCollective)) words_.add(ranks_key(node));
     if (has_effect(effects, Effect::kCollective) && is_message(graph_, node)) {
-      // the peer distinguishes equal messages by their order
+      // The peer distinguishes equal messages by their order.
       words_.add(Hash128{0, messages_[group_name()]});
     }
     if (writes_anything(node, effects)) {
-      // Which tensors share memory with a written tensor, and which are that tensor. The write is
-      // visible through them, and operators refuse some such arguments.
+      // Adds which tensors share memory with a written tensor, and which tensors are the same
+      // object. The write is visible through these tensors, and operators may refuse them as
+      // arguments.
       written_.clear();
       if (has_effect(effects, Effect::kUnknownWrites)) {
         written_ = given_;
@@ -501,7 +507,7 @@ class Execution {
     return key;
   }
 
-  // Names the participants of a collective. Sets `group_` to its group.
+  // Returns a hash of the ranks of a collective, or zero if they are unknown. Sets `group_`.
   Hash128 ranks_key(NodeId node) {
     group_ = group_of_call(graph_, node);
     if (!group_.uid.is_valid()) return Hash128();
@@ -535,7 +541,8 @@ class Execution {
     return effects != Effect::kNone && (has_effect(effects, Effect::kUnknownWrites) || is_writing_call(graph_, node));
   }
 
-  // For each tensor argument, adds the first written tensor with the same `of`.
+  // For each tensor argument, adds the index of the first written tensor for which `of` returns the
+  // same value.
   template <class Of>
   void number_by(const Of& of) {
     numbers_.clear();
@@ -556,13 +563,14 @@ class Execution {
     words_.add(use.offset.value.has_value() ? SymInt(*use.offset.value).key() : keys_.integer(use.offset.expr).key());
   }
 
-  // Returns the name of the call without contents of its tensors and without other dependencies.
+  // Returns the hash of the call without the contents of its tensors and without other
+  // dependencies.
   const Hash128& geometry_name() {
     if (!geometry_name_.has_value()) geometry_name_ = name_words(words_.all().first(num_argument_words_));
     return *geometry_name_;
   }
 
-  // The same as a hint for messages, at lower cost.
+  // Returns a cheap hash of the same words, as a hint for messages.
   uint64_t argument_hint() {
     constexpr uint64_t kFnvPrime = 0x100000001b3;  // multiplier of FNV-1a
     uint64_t hint = 0;
@@ -611,7 +619,8 @@ class Execution {
       return slice.has_value();
     }
     if (cell.kind != Cell::Kind::kTensor || !cell.is_whole || !key->is(ArgKind::kInt)) return false;
-    // Nothing is known about it. The same index yields the same value until an in-place change.
+    // The container's elements are unknown. The same index yields the same value until an in-place
+    // change.
     const NamedObject whole = memory_.object(cell.first);
     const Hash128 parent = memory_.geometry_key(cell.first);
     const auto [found, is_new] = elements_of_.emplace(std::make_tuple(at, key->as_int(), whole.storage, parent), kNone);
@@ -626,7 +635,7 @@ class Execution {
     return true;
   }
 
-  // Returns the recorded geometry, in the input graph, of an element of an unknown value.
+  // Returns the geometry that the input graph records for an element of an unknown value.
   GeometryId believed_element(NodeId node, const Hash128& name) {
     const auto found = axioms_.changed.find(name);
     if (found != axioms_.changed.end()) return found->second;
@@ -665,8 +674,8 @@ class Execution {
     return true;
   }
 
-  // Whether the input graphs make this tensor with the same sizes. Other recorded sizes are not
-  // trusted.
+  // Whether a call of the input graphs creates the same tensor. Recorded sizes of other tensors are
+  // not trusted.
   bool is_known_call(uint32_t object) {
     const NamedStorage& storage = memory_.storage(memory_.holder_of(memory_.object(object).storage));
     if (axioms_.is_open || storage.is_sized) return true;
@@ -697,7 +706,8 @@ class Execution {
     return true;
   }
 
-  // Floats also use plain cells, with names that no sum of integers has.
+  // Whether the recorded value is an integer. Plain cells also represent floats, which must not be
+  // calculated as integers.
   bool is_recorded_integer(NodeId node) const {
     const Value& value = graph_.value(node);
     return value.kind == ValueKind::kSymbolic
@@ -707,15 +717,15 @@ class Execution {
 
   // -- views
 
-  // The result of `detach`, and any view made while gradients are off, is permanently cut off from
-  // its base, and so is everything derived from it.
+  // Returns the lineage of a view of `from`. The result of `detach`, and any view made while
+  // gradients are off, is detached from its base. Everything derived from it is detached as well.
   uint32_t lineage_after(uint32_t from, const Op& op) {
     if (!is_differentiated_) return 0;
     const bool is_cut = ends_gradients(op) || op.name == "aten.detach_.default" || gradients_are_off_;
     return is_cut ? NamedMemory::kCutOff : memory_.object(from).lineage;
   }
 
-  // A list of integers is a gather.
+  // Whether the index is a list of integers. An index of this kind gathers elements.
   bool is_number_list(const Arg& index) const {
     return index.is(ArgKind::kList) &&
            std::ranges::all_of(graph_.pool().children(index), [](const Arg& part) { return part.is(ArgKind::kInt); });
@@ -729,8 +739,8 @@ class Execution {
     return is_basic_index(graph_, *index, is_integer) ? ViewKind::kView : ViewKind::kMaybeView;
   }
 
-  // Runs a view of one tensor, or a possible copy, and sets `key` to the name of the call. Returns
-  // false for all other calls.
+  // Runs a view of one tensor, or a possible copy, and sets `key` to the value number of the call.
+  // Returns false for all other calls.
   bool run_view(NodeId node, const Op& op, Effect effects, Hash128& key) {
     const ViewKind kind = view_kind(node, op);
     if (kind != ViewKind::kView && kind != ViewKind::kMultiView && kind != ViewKind::kMaybeView) return false;
@@ -743,14 +753,14 @@ class Execution {
     const bool depends_on_data = op.reads_index || (op.view == ViewKind::kProjection && given_.size() > 1);
     key = depends_on_data ? call_key(node, op, effects) : geometry_name();
     const ViewFact& fact = view_fact(node, op, kind, from, key);
-    // A subgraph may never be executed.
+    // A subgraph may never run, so a `view` in a subgraph does not show that the reshape is a view.
     if (axioms_.is_open && names_calls_ && rule_->special == Special::kView && fact.kind == ViewFact::Kind::kEither) {
       axioms_.has_learned |= axioms_.shown.insert(key).second;
     }
-    // A view reads no data, so its name is its geometry.
+    // A view reads no data, so only the value numbers of other calls contain contents.
     if (fact.kind != ViewFact::Kind::kView && !depends_on_data) key = call_key(node, op, effects);
     if (fact.kind != ViewFact::Kind::kView && rule_->special == Special::kView) {
-      // It raises if a reshape would copy.
+      // `view` raises if a reshape would copy, so the two calls get different value numbers.
       key = make_key(KeyKind::kView, key);
     }
     if (fact.kind == ViewFact::Kind::kSame) {
@@ -768,8 +778,8 @@ class Execution {
       const GeometryId geometry = fact.tensors[i];
       if (fact.kind == ViewFact::Kind::kView) {
         const uint32_t object = memory_.make_object(memory_.object(from).storage, geometry, lineage_after(from, op));
-        // An operator that returns its argument if possible may return the same object. A reshape
-        // makes a view.
+        // The operator may have returned its argument as the same object. A reshape always makes a
+        // new object.
         if (op.may_return_argument || (kind == ViewKind::kMaybeView && !rule_->makes_view))
           memory_.join_on_storage(from, object);
         made.push_back(NamedValues::tensor(object));
@@ -783,7 +793,7 @@ class Execution {
     if (fact.is_list) {
       values_.give(node, values_.list(made));
     } else {
-      // An alias of an unknown value is as unknown as that value.
+      // An alias of an unknown value is an unknown value.
       const bool is_unknown = axioms_.geometries.find(fact.tensors[0]) == nullptr;
       const bool is_alias = is_whole && fact.tensors[0] == memory_.object(from).geometry;
       made[0].is_whole = is_unknown && (kind == ViewKind::kMultiView || is_alias);
@@ -793,7 +803,7 @@ class Execution {
   }
 
   // The reference is valid until the next call. A calculated fact may depend on strides that `name`
-  // leaves out, so it is found by a name with all strides.
+  // leaves out, so it is found by a hash with all strides.
   const ViewFact& view_fact(NodeId node, const Op& op, ViewKind kind, uint32_t from, const Hash128& name) {
     const Hash128 exact = make_key(KeyKind::kView, name, axioms_.geometries.exact_key(memory_.object(from).geometry));
     if (const auto found = axioms_.views.find(exact); found != axioms_.views.end()) return found->second;
@@ -802,7 +812,7 @@ class Execution {
     if (!is_calculated) {
       if (const auto found = axioms_.views.find(name); found != axioms_.views.end()) return found->second;
       if (!axioms_.is_open) {
-        // The only information about it comes from the output graph.
+        // Only the output graph records this view, and its records are not trusted.
         lacks_fact_ = !is_impossible_;  // a call that raises lacks no fact
         unknown_ = unknown_fact(kind, name);
         const ValueShape& shape = recorded_shape(node);
@@ -833,7 +843,7 @@ class Execution {
     is_impossible_ = false;
     const Geometry* geometry = memory_.known_geometry(from);
     if (geometry == nullptr) {
-      // A change made through a possible alias is not visible in its own geometry.
+      // A possible alias may have changed the geometry, so the result cannot be calculated.
       if (memory_.is_unsure(from)) return std::nullopt;
       return calculated_without_sizes(node, op, from);
     }
@@ -851,7 +861,7 @@ class Execution {
     return fact;
   }
 
-  // From start to end of any size, with step 1.
+  // Whether the call is a slice of a whole dimension with step 1.
   bool is_whole_slice(NodeId node, const Op& op) {
     if (op.name != "aten.slice.Tensor") return false;
     const CallArgs args(graph_, node);
@@ -862,7 +872,8 @@ class Execution {
     return is(2, 0) && is(3, std::numeric_limits<int64_t>::max()) && is(4, 1);
   }
 
-  // Holds for all sizes: an alias shows its operand, and a transposition undoes itself.
+  // Calculates views that do not depend on sizes. An alias has the geometry of its operand. A
+  // second equal transposition restores the first geometry.
   std::optional<ViewFact> calculated_without_sizes(NodeId node, const Op& op, uint32_t from) {
     ViewFact fact;
     fact.kind = ViewFact::Kind::kView;
@@ -910,8 +921,9 @@ class Execution {
     return fact;
   }
 
-  // Decides whether a possible copy is a copy. The two geometries decide for operators that share
-  // memory if they can; otherwise the file's storage ids decide.
+  // Decides whether a call that may copy is a view or a copy. If the operator shares memory
+  // whenever possible, the two geometries can prove a view. Otherwise the file's storage ids
+  // decide.
   ViewFact::Kind view_or_copy(NodeId node, const Op& op, uint32_t from, ViewFact& fact) {
     if (fact.tensors.size() != 1) return ViewFact::Kind::kEither;
     const Geometry* given = memory_.known_geometry(from);
@@ -932,7 +944,8 @@ class Execution {
     return input->storage == output->storage ? ViewFact::Kind::kView : ViewFact::Kind::kCopy;
   }
 
-  // A conversion is never a view, nor is a reshape to sizes or strides that no view has.
+  // Whether the result must be a copy. This is true for conversions, and for reshapes to sizes or
+  // strides that no view has.
   static bool must_be_copy(const Geometry& given, const Geometry& made) {
     if (given.dtype != made.dtype || given.conjugate != made.conjugate || given.negative != made.negative) return true;
     if (given.layout != Layout::kStrided || made.layout != Layout::kStrided) return false;
@@ -960,7 +973,7 @@ class Execution {
     if (rule_->special == Special::kSum && rewrites_.has_claims())
       rewrites_.note_sum({node, given_, result_objects(node)});
     if (rule_->only_computes && effects == Effect::kNone && !is_differentiated_) return;
-    // A dropout that draws nothing returns its operand.
+    // For example, a dropout that draws nothing returns its operand.
     if (view_kind(node, op) == ViewKind::kMaybeView) join_with_first(node);
     const std::vector<uint32_t>& made = result_objects(node);
     if (is_differentiated_) note_change(node, effects, key, given, made);
@@ -976,8 +989,8 @@ class Execution {
     run_effects(node, op, effects, key, given, made);
   }
 
-  // Records a change of the tensors that call_key() found to be written, with the calls that may
-  // have kept them until now.
+  // Records that the call changes the tensors in `written_` (see call_key()), and the calls for
+  // which autograd may have kept these tensors.
   void note_change(NodeId node, Effect effects, const Hash128& key, const std::vector<uint32_t>& given,
                    const std::vector<uint32_t>& made) {
     if (writes_anything(node, effects)) {
@@ -1014,7 +1027,7 @@ class Execution {
     return results_;
   }
 
-  // Makes the result argument 0 itself.
+  // Makes argument 0 the result of the call.
   bool take_first(NodeId node, const Op& op) {
     const Arg* first = call_argument(graph_, node, 0);
     const Cell* same = first == nullptr || !first->is(ArgKind::kNode) ? nullptr : values_.find(first->as_node());
@@ -1059,7 +1072,7 @@ class Execution {
     values_.give(node, cell);
   }
   // Returns the recorded geometry of a result. Strides that are not facts become symbols that
-  // depend on the call's name.
+  // depend on the call's value number.
   GeometryId shown_geometry(NodeId node, const Hash128& key, uint64_t path, GeometryId recorded) {
     const Geometry* geometry = doubtful_.get(node) ? axioms_.geometries.find(recorded) : nullptr;
     if (geometry == nullptr) return recorded;
@@ -1102,7 +1115,7 @@ class Execution {
         if (!arg->is(ArgKind::kDevice)) return false;
         device = module_.text(arg->as_string());
       } else if (name == "fill_value") {
-        has_value = true;  // it determines the dtype if none is given
+        has_value = true;  // the value determines the dtype if no dtype is given
       } else if (name == "size") {
         if (!arg->has_children()) return false;
         const std::span<const Arg> sizes = graph_.pool().children(*arg);
@@ -1116,8 +1129,8 @@ class Execution {
     return has_sizes && is_there && dtype == geometry->dtype && (has_dtype || !has_value);
   }
 
-  // The input graph may record a fact about a tensor under one of its names but not under another.
-  // The first name then becomes known, and the graph is executed again.
+  // A tensor may have several hashes, and the input graph may record its geometry under only one
+  // hash. The geometry then becomes known under the other hash, and the graph is executed again.
   void learn(NodeId node, uint32_t object) {
     if (!axioms_.is_open || memory_.is_unsure(object)) return;
     const ValueShape& shape = recorded_shape(node);
@@ -1129,7 +1142,8 @@ class Execution {
     axioms_.has_learned |= axioms_.geometries.learn(shown, recorded.geometry);
   }
 
-  // Makes the result of a call without a record: one value, which may hold others.
+  // Makes the result of a call without a recorded value. The result is a single value that may
+  // contain other values.
   void make_unrecorded(NodeId node, const Op& op, const Hash128& key) {
     if (!op.yields_tensor()) {
       values_.give(node, values_.integer(believed_integer(key, std::nullopt)));
@@ -1152,10 +1166,10 @@ class Execution {
     values_.give(node, NamedValues::whole(object));
   }
 
-  // The relation of a result's tensor to the arguments.
+  // Whether a tensor of the result is an argument or a view of an argument.
   struct Returned {
     bool is_there = false;
-    bool is_same = false;  // the same object; otherwise a view of it
+    bool is_same = false;  // true for the argument itself, false for a view
     uint32_t object = 0;
   };
 
@@ -1171,13 +1185,14 @@ class Execution {
     return std::ranges::find(op.writes, place) != op.writes.end();
   }
 
-  // Whether the result contains the argument. A call that draws is excluded, unless it writes the
-  // argument: it may return the argument only if it draws nothing.
+  // Whether the result contains the argument at `place`. A call that may draw random numbers
+  // returns its argument only if it draws nothing. For these calls, the answer is true only if the
+  // call writes the argument.
   bool hands_back(NodeId node, const Op& op, int16_t place) {
     return place >= 0 && (writes_argument(op, place) || !has_effect(effects_.of(node), Effect::kRandom));
   }
 
-  // Returns the relation for each tensor of the result, in order.
+  // Returns the entries for all tensors of the result, in order.
   std::vector<Returned> returned_objects(NodeId node, const Op& op, const ValueShape& shape) {
     std::vector<Returned> out;
     const bool is_identity = op.view == ViewKind::kIdentity;
@@ -1209,8 +1224,9 @@ class Execution {
     return out;
   }
 
-  // Returns the geometry of a view or of an in-place change, by the name of the call and a place in
-  // it. The name excludes contents if sizes do not depend on them.
+  // Returns the geometry after a view or an in-place change. `call` is the hash of the call,
+  // without contents if sizes do not depend on contents. `place` distinguishes the tensors of the
+  // call.
   GeometryId believed_geometry(const Hash128& call, uint64_t place, GeometryId recorded) {
     const Hash128 name = make_key(KeyKind::kView, call, place);
     const auto found = axioms_.changed.find(name);
@@ -1256,8 +1272,8 @@ class Execution {
 
   // -- elements of tensors, independent of their storage
 
-  // Names the content of a storage's part that starts at byte `begin`. Within the part, offsets
-  // count from there.
+  // Returns the hash of the elements after they were copied to byte `begin` of a storage. Records
+  // `source` as their source.
   Hash128 place_elements(const Hash128& elements, int64_t begin, uint32_t source) {
     const Hash128 placed = make_key(KeyKind::kElements, elements, begin);
     rewrites_.note_copy(placed, source);
@@ -1325,8 +1341,8 @@ class Execution {
            dtype == DType::kInt64;
   }
 
-  // Whether the call depends on more of a tensor than its elements. In these respects a value named
-  // by a rule may differ from the real one.
+  // Whether the call depends on more than the elements of its tensors, such as their storage. A
+  // value whose hash comes from a rule may differ from the real value in these respects.
   bool sees_storage(Effect effects) const {
     return rule_->sees_storage || has_effect(effects, Effect::kUnknownWrites) ||
            has_effect(effects, Effect::kBarrier) || has_effect(effects, Effect::kOpaque);
@@ -1349,10 +1365,10 @@ class Execution {
     }
   }
 
-  // Returns the geometry of tensor i of a written argument after the call, if it may change. An out
-  // variant resizes, except those of collectives (torch/csrc/distributed/c10d/Functional.cpp passes
-  // `out` on unchanged). For an operator that the file describes, it is unknown. Invalid if the
-  // geometry stays, or if `op` changes it by its own rule.
+  // Returns the geometry of tensor `i` of a written argument after the call. Invalid if the call
+  // keeps the geometry, or if change_in_place() handles the change. Out variants may resize `out`.
+  // Collectives do not (torch/csrc/distributed/c10d/Functional.cpp passes `out` on unchanged).
+  // Operators that only the file describes may change the geometry of any written argument.
   GeometryId geometry_left(NodeId node, const Op& op, const Hash128& key, uint8_t position, size_t i) {
     if (!op.schema.has_value() || (position == 0 && op.changes_metadata)) return GeometryId();
     const bool is_out = position < op.schema->args.size() && op.schema->args[position].is_out();
@@ -1364,14 +1380,14 @@ class Execution {
     return left;
   }
 
-  // Whether an elementwise operator keeps the size of its `out`, because it has the sizes of all
+  // Whether an elementwise operator keeps the size of `out`, because `out` has the sizes of all
   // operands.
   bool fits_out(NodeId node, const Op& op, uint8_t position) {
     const std::vector<uint32_t> into = argument_objects(node, position);
     const Geometry* out =
         into.size() == 1 && op.compute == ComputeClass::kPointwise ? memory_.known_geometry(into[0]) : nullptr;
     if (out == nullptr) return false;
-    const size_t num_given = given_.size() - 1;  // `out` is named last
+    const size_t num_given = given_.size() - 1;  // `out` is hashed last
     bool is_met = out->rank() == 0;
     for (size_t i = 0; i < num_given; ++i) {
       const Geometry* geometry = memory_.known_geometry(given_[i]);
@@ -1382,7 +1398,7 @@ class Execution {
   }
 
   // Returns the recorded geometry of the tensor that the call returns for a written argument.
-  // Invalid if none is recorded.
+  // Invalid if no geometry is recorded.
   GeometryId left_by(NodeId node, const Op& op, uint8_t position) {
     const ValueShape& shape = recorded_shape(node);
     if (shape.empty()) return GeometryId();
@@ -1412,8 +1428,7 @@ class Execution {
       const bool is_tensor = !shape.empty() && shape[0].kind == ValueShapeCell::Kind::kTensor;
       memory_.change_geometry(object,
                               believed_geometry(geometry_name(), 0, is_tensor ? shape[0].geometry : GeometryId()));
-      // No fact is missing if the call raises, or if the tensor moves to the storage of another
-      // one.
+      // No fact is missing if the call raises, or if the tensor moves to another tensor's storage.
       if (is_impossible_ || source.size() == 1) lacks_fact_ = false;
     }
     if (!op.moves_storage) return;
@@ -1422,7 +1437,7 @@ class Execution {
     memory_.move(object, storage, key);
   }
 
-  // Joins the result with everything that it may share memory with, although it seldom does.
+  // Joins the result with all tensors whose memory it may share.
   void share_results(NodeId node, const Op& op, const std::vector<uint32_t>& made) {
     if (made.empty()) return;
     if (op.joins_outputs) {
@@ -1454,7 +1469,7 @@ class Execution {
     }
   }
 
-  // A Python function that returns its argument, without a recorded value.
+  // Whether the call is a Python function that returns its argument, and no value is recorded.
   bool is_unrecorded_identity(NodeId node, const Op& op) const {
     return op.view == ViewKind::kIdentity && !op.schema.has_value() && graph_.value(node).kind == ValueKind::kAbsent;
   }
@@ -1498,7 +1513,7 @@ class Execution {
     if (given.size() == 1 && made.size() == 1) transfer(given[0], made[0]);
   }
 
-  // Offloads and reloads: a reload returns the offloaded data.
+  // Runs offloads and reloads. A reload returns the offloaded data.
   void transfer(uint32_t from, uint32_t to) {
     const bool is_offload = rule_->special == Special::kOffload;
     if (!is_offload && rule_->special != Special::kReload) return;
@@ -1523,7 +1538,7 @@ class Execution {
     rewrites_.end_filling(storage, pending, make_key(KeyKind::kReady, pending), out_.waits);
   }
 
-  // Returns the name of `group_`, which call_key() set; zero if the group is not known.
+  // Returns the hash of `group_`, which call_key() set. Returns zero if the group is unknown.
   Hash128 group_name() {
     if (group_.expr.is_valid()) return keys_.integer(group_.expr).key();
     return group_.uid.is_valid() ? keys_.text(group_.uid) : Hash128();
@@ -1542,7 +1557,8 @@ class Execution {
     const bool is_named = rewrites_.has_claims() && rewrites_.issue({node, given, made}, name, ranks_key(node), world_);
     const bool is_first = !is_named && issued_.insert(key).second;
     if (is_first && name == Hash128()) {
-      // It may be any group, so the calls issued before and after it on each group count.
+      // The group may be any group. So the order of this call relative to the calls on every group
+      // matters.
       for (const auto& [other, calls] : collectives_) {
         any_group_ = make_key(KeyKind::kIssue, any_group_, calls.back());
       }
@@ -1563,7 +1579,7 @@ class Execution {
 
   // -- the end
 
-  // Numbers things by first use.
+  // Numbers storages or objects by first use.
   struct Numbering {
     std::vector<uint32_t> numbers;
     uint32_t last = 0;
@@ -1578,8 +1594,8 @@ class Execution {
   uint32_t number_storage(uint32_t storage) {
     return storage_numbers_.of(memory_.holder_of(storage), memory_.num_storages(), numbers_all_);
   }
-  // Returns the place of the first end value that may be the same object. Only visible values
-  // count: an object that may be the same as a dead one is treated as distinct.
+  // Returns the number of the first end value that may be the same object, or 0. Only end values
+  // are compared. An object that may be the same as a dead object counts as distinct.
   uint32_t find_twin(uint32_t object) {
     if (!numbers_all_) return 0;
     ++num_end_values_;
@@ -1588,7 +1604,7 @@ class Execution {
     const auto& [place, first] = first_of_group_.emplace(group, std::make_pair(num_end_values_, object)).first->second;
     return first == object ? 0 : place;
   }
-  // The same for storages. Returns the number of the first one.
+  // Returns the number of the first storage of an end value that may be the same storage, or 0.
   uint32_t find_sharing(uint32_t storage) {
     if (!numbers_all_) return 0;
     const uint32_t group = memory_.storage_group_of(memory_.holder_of(storage));
@@ -1599,8 +1615,8 @@ class Execution {
   }
   uint32_t number_object(uint32_t object) { return object_numbers_.of(object, memory_.num_objects(), numbers_all_); }
 
-  // For an output, adds the visible content. For a value that the caller holds, adds the whole
-  // storage, because the caller may see it through other tensors.
+  // For an output, adds the visible content. For an input or attribute, adds the content of the
+  // whole storage, because the caller may read it through other tensors.
   void add_end_values(const Cell& cell, NodeId node, std::string label, std::vector<EndValue>& out) {
     switch (cell.kind) {
       case Cell::Kind::kTensor: {
@@ -1721,12 +1737,12 @@ class Execution {
   NamedMemory memory_;
   NamedValues values_;
   RewriteRules rewrites_;
-  HashMap<uint32_t, std::vector<Hash128>> kept_by_;  // by storage: calls that may have kept it
+  HashMap<uint32_t, std::vector<Hash128>> kept_by_;  // by storage: calls for which autograd may keep it
   HashMap<StringId, Hash128> ranks_;                 // process groups by uid
-  // key: cell, index, storage, geometry
+  // by cell of the container, index, storage and geometry
   std::map<std::tuple<uint32_t, int64_t, uint32_t, Hash128>, uint32_t> elements_of_;
   std::vector<NodeId> inputs_;
-  HashMap<uint32_t, uint32_t> shared_inputs_, shared_attributes_;  // by number in shapes
+  HashMap<uint32_t, uint32_t> shared_inputs_, shared_attributes_;  // by ValueShapeCell::share
   HashMap<StringId, const Attribute*> attributes_by_name_;
   HashMap<StringId, uint32_t> attributes_;
   HashMap<uint32_t, NamedObject> attributes_begin_;  // by object
@@ -1734,14 +1750,14 @@ class Execution {
   HashMap<StringId, const Constant*> constants_;
 
   Hash128 generator_, world_, mode_, gradient_mode_, any_group_;
-  // content -> data, geometry
+  // data and geometry of the offloaded tensor, by content of the copy
   HashMap<Hash128, std::pair<Hash128, Hash128>, Hash128Hash> offloaded_;
   std::map<Hash128, std::vector<Hash128>> collectives_, issued_all_, message_calls_;
-  std::map<Hash128, uint64_t> messages_;  // by group: sends and receives so far
+  std::map<Hash128, uint64_t> messages_;  // by group: number of sends and receives so far
   HashSet<Hash128, Hash128Hash> issued_;
   Numbering storage_numbers_, object_numbers_;
-  HashMap<uint32_t, std::pair<uint32_t, uint32_t>> first_of_group_;  // end value's place, object
-  HashMap<uint32_t, uint32_t> first_sharing_;  // by group of storages: the number of the first one
+  HashMap<uint32_t, std::pair<uint32_t, uint32_t>> first_of_group_;  // end value's number, object
+  HashMap<uint32_t, uint32_t> first_sharing_;  // by group of storages: number of the first storage
   uint32_t num_end_values_ = 0;
   bool numbers_all_ = true;
   ExecutionEnd out_;
@@ -1757,11 +1773,11 @@ class Execution {
   ValueShape recorded_, result_shape_;
   std::optional<Hash128> geometry_name_;
   const CallRule* rule_ = nullptr;
-  GroupKey group_;  // the collective's
+  GroupKey group_;  // group of the current collective
   bool is_schema_call_ = false;
   bool gradients_are_off_ = false;
   bool lacks_fact_ = false;
-  bool is_impossible_ = false;  // the view calculated last raises
+  bool is_impossible_ = false;  // whether the last calculated view raises
   bool sees_storage_ = false;
   uint64_t node_uid_ = 0;
 };
@@ -1786,7 +1802,7 @@ Hash128 ExecutionEnd::key() const {
   add_key(words, output_structure);
   add_end(words, outputs);
   add_end(words, inputs);
-  // An unchanged attribute has its initial value, with or without readers.
+  // Unchanged attributes are left out, because the other graph may not read them.
   std::vector<EndValue> changed;
   for (const EndValue& value : attributes) {
     if (!value.is_changed) continue;

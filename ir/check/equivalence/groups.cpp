@@ -66,8 +66,8 @@ void VersionedGroups::join(uint32_t a, uint32_t b) {
   groups_[top].size += groups_[other].size;
   if (one.count == 0) groups_[top].version = two;
   if (one.count != 0 && two.count != 0) {
-    // The name is the same whichever group is larger. No member knows this version, so it counts
-    // more changes than either.
+    // The hash does not depend on which group is larger. No member knows the new version, so its
+    // count is larger than both old counts.
     const Hash128 left = one.changes.key(), right = two.changes.key();
     const auto [first, second] = std::minmax(left, right);
     groups_[top].version = {SymInt::symbol(make_key(KeyKind::kMayWrite, first, second)), one.count + two.count};

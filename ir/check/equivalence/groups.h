@@ -9,22 +9,24 @@
 
 namespace fxopt {
 
-// Groups of items that may be the same item. A change of one member may be a change of any other
-// member of the group. All other members therefore get a new name. An item that never joined
-// another item takes no memory. Each call takes nearly O(1).
+// Groups of items that may be the same item. An item is a tensor object or a storage. A change of
+// one member may be a change of any other member of the group. The prover therefore gives all other
+// members a new hash. An item that never joined another item takes no memory. Each call takes
+// nearly O(1).
 class VersionedGroups {
  public:
   // Records that two items may be the same. Changes neither item.
   void join(uint32_t a, uint32_t b);
-  // Records a change of `member`. `by` is the name of the change. The caller knows the new state of
-  // `member` itself.
+  // Records a change of `member`. `by` is a hash that identifies the change. The caller knows the
+  // new state of `member` itself.
   void change(uint32_t member, const Hash128& by);
-  // Returns a name for the sequence of changes of possible aliases since `member` was last changed
-  // by change(). Returns zero if no such change exists. Earlier changes are ignored, because in one
-  // of two graphs a dead value may have joined the group earlier.
+  // Returns a hash of the sequence of changes of possible aliases since `member` was last changed
+  // by change(). Returns zero if no such change exists. Earlier changes are ignored, because they
+  // may differ in two equal graphs. In one of these graphs, a dead value may have joined the group
+  // earlier. The group then records changes that the other graph does not record.
   Hash128 changed_by_others(uint32_t member);
-  // mark() adds a name that applies to the whole group. marks() returns one name for all names that
-  // mark() added, or zero if none was added.
+  // mark() adds a hash that applies to the whole group. marks() combines all hashes that mark()
+  // added into one hash. It returns zero if none was added.
   void mark(uint32_t member, const Hash128& name);
   Hash128 marks(uint32_t member);
   // Returns a number that all members of the group share. The number is valid until the next join.
@@ -32,8 +34,10 @@ class VersionedGroups {
   uint32_t group_of(uint32_t member);
 
  private:
-  // The changes are the coefficients of a polynomial. The latest change is the constant term. The
-  // changes since an earlier version are the remainder after that version is removed.
+  // The changes of a group are the coefficients of a polynomial in one variable. The latest change
+  // is the constant term. To compute the changes since an earlier version, multiply the earlier
+  // polynomial by the variable once for each later change, and subtract it from the current
+  // polynomial.
   struct Version {
     SymInt changes;
     size_t count = 0;

@@ -69,7 +69,7 @@ GeometryId ModuleKeys::look_up(const Tensor& tensor) {
   if (known.has_value()) {
     id = geometries_->add(*known);
   } else {
-    // Sizes or strides are missing. The recorded rest distinguishes two tensors.
+    // Sizes or strides are missing, so the other recorded fields distinguish tensors.
     std::vector<uint64_t> words = {static_cast<uint64_t>(tensor.dtype), static_cast<uint64_t>(tensor.layout)};
     add_keys(words, text(tensor.device), text(tensor.subclass));
     if (tensor.sizes.is_valid()) {

@@ -14,12 +14,14 @@
 #include "ir/values/geometry.h"
 #include "ir/values/sym_int.h"
 
-// 128-bit names for everything that the prover compares. Equal names represent the same thing,
-// whether the names come from one module or from two modules.
+// 128-bit hashes (keys) for everything that the prover compares, such as constants, geometries,
+// calls and contents. Equal keys represent equal things, even if the keys come from different
+// modules.
 
 namespace fxopt {
 
-// The kind of a key, which is part of the key's first word. Keys of different kinds differ.
+// The kind of thing that a key (a 128-bit hash) identifies. The kind is part of the first word that
+// is hashed. Keys of different kinds therefore differ.
 enum class KeyKind : uint8_t {
   kText,
   kGeometry,
@@ -59,10 +61,10 @@ enum class KeyKind : uint8_t {
   kSummed,
 };
 
-// Returns the first word of a key. `detail` has up to 56 bits.
+// Returns the first of the words that make_key() hashes. `detail` has up to 56 bits.
 constexpr uint64_t key_tag(KeyKind kind, uint64_t detail = 0) { return static_cast<uint64_t>(kind) | detail << 8U; }
 
-// Returns the key of a sequence of words. O(words).
+// Returns the key, a 128-bit hash, of a sequence of words. O(words).
 Hash128 make_key(std::span<const uint64_t> words);
 // Returns the key of a sequence of keys, integers and enumerators.
 template <class... Parts>
@@ -90,7 +92,7 @@ void add_keys(std::vector<uint64_t>& words, const Keys&... keys) {
   (add_key(words, keys), ...);
 }
 
-// The words of a key. Words are added one by one, and this is as fast as filling an array.
+// A buffer for the words that make_key() hashes. Adding a word is as fast as a write to an array.
 class KeyWords {
  public:
   void clear() { size_ = 0; }
@@ -120,28 +122,29 @@ class KeyWords {
   size_t size_ = 0;
 };
 
-// A table of different geometries, each with a number. A geometry that cannot be calculated has a
-// number but no Geometry.
+// A table of different tensor geometries (sizes, strides, offset, dtype), each with a GeometryId. A
+// geometry that cannot be calculated has an id but no Geometry.
 using GeometryId = Id<struct GeometryTag>;
 
 class GeometryTable {
  public:
   GeometryId add(const Geometry& geometry);
-  // Adds a geometry that is known only by its name. If a geometry was learned for that name,
-  // returns the learned geometry.
+  // Adds a geometry that cannot be calculated. `name` is a hash that identifies the geometry. If
+  // learn() replaced this geometry, returns the replacement.
   GeometryId add_unknown(const Hash128& name);
-  // Makes later calls of add_unknown() return `known` instead of `unknown`. Returns false if a
-  // geometry was learned for `unknown` before.
+  // Makes later calls of add_unknown() return `known` instead of `unknown`. Returns false if
+  // `unknown` was replaced before.
   bool learn(GeometryId unknown, GeometryId known) { return learned_.emplace(unknown, known).second; }
 
-  // Returns a name without the strides of dimensions of one element, because no access uses them.
-  // Two geometries that differ only in such strides have two ids and one name.
+  // Returns a hash of the geometry. The strides of dimensions of one element are left out, because
+  // no access uses them. Two geometries that differ only in such strides have two ids and one hash.
   const Hash128& key(GeometryId id) const { return keys_[id.index()]; }
-  // Returns a name with all strides. The strides that key() leaves out decide where an empty slice
-  // of such a dimension begins.
+  // Returns a hash of the geometry with all strides. A view may depend on a stride that key()
+  // leaves out. For example, if dimension 0 of `x` has one element, the slice `x[1:]` is empty, and
+  // its offset is the offset of `x` plus the stride of dimension 0.
   const Hash128& exact_key(GeometryId id) const { return exact_keys_[id.index()]; }
-  // Returns null if the geometry is known only by its name. The pointer is valid until the next
-  // geometry is added.
+  // Returns null if the geometry cannot be calculated. The pointer is valid until the next geometry
+  // is added.
   const Geometry* find(GeometryId id) const {
     const std::optional<Geometry>& known = known_[id.index()];
     return known.has_value() ? &*known : nullptr;
@@ -157,8 +160,8 @@ class GeometryTable {
   std::vector<std::optional<Geometry>> known_;
 };
 
-// Keys for the entries of one module's tables. Each key is computed once. Entries that are added to
-// the module later get keys as well.
+// Hashes of the strings, integers and geometries that one module records. Each hash is computed
+// once. Entries that are added to the module later get hashes as well.
 class ModuleKeys {
  public:
   ModuleKeys(const Module& module, GeometryTable& geometries)
@@ -193,9 +196,9 @@ class ModuleKeys {
   const Module* module_;
   GeometryTable* geometries_;
   SymInts integers_;
-  std::vector<std::optional<Hash128>> texts_;  // the keys of texts, by string id
+  std::vector<std::optional<Hash128>> texts_;  // hashes of strings, by string id
   HashMap<uint64_t, std::vector<Recorded>> recorded_;
-  // A cache, indexed by sizes and strides.
+  // A cache of recorded tensors, indexed by sizes and strides.
   std::vector<Recorded> recent_ = std::vector<Recorded>(kRecent);
 };
 

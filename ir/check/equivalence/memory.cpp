@@ -87,13 +87,13 @@ void NamedMemory::write_all(uint32_t storage, const Hash128& call, uint64_t plac
   const Hash128 old = all_of(storage);
   const Hash128 content = write_key(call, place);
   race(storage, content);
-  // The name of the call does not cover all pieces.
+  // The hash of the call does not contain all pieces, so the new hash contains their old content.
   settle(storage, storages_[storage].pieces == 0 ? content : make_key(KeyKind::kWrite, content, old));
   note_change(storage, storages_[storage].content);
 }
 
-// Identifies the changed one among possible aliases by its maker and by the storages that it may
-// be.
+// Records the change for possible aliases. The hash of the change identifies the storage by its
+// creating call and by the storages that it may be.
 void NamedMemory::note_change(uint32_t storage, const Hash128& content) {
   if (storage_groups_.group_of(storage) == 0) return;
   const NamedStorage& item = storages_[storage];
@@ -136,7 +136,8 @@ void NamedMemory::add_reader(uint32_t storage, uint32_t filled) {
 
 void NamedMemory::join_storages(uint32_t a, uint32_t b) {
   if (a == b) return;
-  // If one call made several storages, the order in which others may be them distinguishes them.
+  // One call may create several storages. They are numbered in the order in which they first get a
+  // possible alias.
   NamedStorage& older = storages_[std::min(a, b)];
   if (!std::exchange(older.is_numbered, true)) older.number = num_tied_[older.made]++;
   NamedStorage& newer = storages_[std::max(a, b)];
@@ -146,7 +147,7 @@ void NamedMemory::join_storages(uint32_t a, uint32_t b) {
   storage_groups_.join(a, b);
   for (const uint32_t each : {a, b}) {
     if (storages_[each].is_renamed) storage_groups_.mark(each, storages_[each].made);
-    // A storage that is being filled may be the other one.
+    // The storages may be the same, so filling one changes the other.
     if (storages_[each].is_pending) storage_groups_.change(each, all_of(each));
   }
 }
@@ -176,7 +177,8 @@ void NamedMemory::end_filling(uint32_t storage, const Hash128& content) {
   storage_groups_.change(storage, content);
 }
 
-// Makes the storages that they fill uncertain from here on. Drops readers that have finished.
+// Pending collectives may still read `real`. Makes the content of the storages that they fill
+// uncertain. Drops readers that have finished.
 void NamedMemory::race_with_readers(uint32_t real, const Hash128& write) {
   uint32_t* link = &storages_[real].readers;
   while (*link != 0) {
@@ -197,7 +199,7 @@ void NamedMemory::race(uint32_t storage, const Hash128& write) {
   race_with_readers(real, write);
   const uint32_t group = storage_groups_.group_of(storage);
   if (group == 0) return;
-  // Readers may use it under another name.
+  // Collectives may also read a possible alias of the storage.
   std::erase_if(read_, [this](uint32_t other) {
     NamedStorage& item = storages_[other];
     item.is_listed = item.readers != 0;

@@ -13,8 +13,8 @@
 
 namespace fxopt {
 
-// A tensor object as Python represents it. If two names refer to one object, an in-place change
-// through one name is visible through the other name.
+// A tensor object as Python represents it. If two variables refer to one object, an in-place change
+// through one variable is visible through the other variable.
 struct NamedObject {
   uint32_t storage = 0;
   GeometryId geometry;
@@ -22,39 +22,41 @@ struct NamedObject {
 };
 
 struct NamedStorage {
-  Hash128 content;          // content without the pieces
-  Hash128 made;             // first content; identifies the creating call and the recorded value
-  uint32_t pieces = 0;      // 1 + the place in pieces_, or 0 without pieces
+  Hash128 content;          // hash of the content of bytes outside of all pieces
+  Hash128 made;             // hash of the first content; identifies the creating call
+  uint32_t pieces = 0;      // 1 + the index in NamedMemory::pieces_, or 0 without pieces
   bool is_pending = false;  // a collective has not filled the storage yet
-  // True if the pending operation is a copy between devices. A wait does not rename the content of
-  // this storage.
+  // True if the pending operation is a copy between devices. A wait does not change the hash of the
+  // content of this storage.
   bool is_transfer = false;
-  bool is_listed = false;  // whether the storage is in the list read_
-  uint32_t readers = 0;    // 1 + the place of the latest entry in readers_, or 0
-  // Whether the sizes of the storage's tensor are certain. This is so if the tensor is an input, or
-  // if the call's arguments determine the sizes.
+  bool is_listed = false;  // whether NamedMemory::read_ contains the storage
+  uint32_t readers = 0;    // 1 + the latest entry in NamedMemory::readers_, or 0
+  // Whether the sizes of the storage's tensor are certain. True if the tensor is an input, or if
+  // the arguments of the creating call determine the sizes.
   bool is_sized = false;
-  // If a rewrite rule named the value, 1 + the number of the storage that really contains the
-  // value. Otherwise 0.
+  // Normally 0. Some rewrite rules give a value a storage of its own in the prover. `holder` is
+  // then 1 + the number of the storage that contains the value at run time.
   uint32_t holder = 0;
-  // Whether the content has the same name as the content of another storage. The other storage may
-  // be larger.
+  // Whether rename() set the hash of the content to the hash of another storage's content. The
+  // other storage may be larger.
   bool is_renamed = false;
-  // The name of the first older storage that may be the same storage, or zero if no such storage
-  // exists.
+  // A hash that identifies the first older storage that may be the same storage. Zero if no such
+  // storage exists.
   Hash128 tie;
+  // True if a newer storage may be the same storage as this one. Only these storages have a number.
   bool is_numbered = false;
-  // Position among the numbered storages that one call created.
+  // The number of storages with the same `made` that got a number before this storage.
   uint32_t number = 0;
 };
 
-// The objects and storages of a graph under symbolic execution, and their changes. Each object and
-// each storage is identified by the number that its creation returned. Numbers are dense. Expected
-// time O(1), or O(log pieces) for parts of a storage.
+// The tensor objects and storages of a graph under symbolic execution (execution.h), and their
+// changes. Each object and each storage is identified by the number that its creation returned.
+// Numbers are dense. Expected time O(1), or O(log pieces) for parts of a storage.
 class NamedMemory {
  public:
-  // `counts_writes` is true if autograd may run through the graph. Autograd counts writes by
-  // storage. If autograd kept a tensor, no part of the tensor's storage may therefore be written.
+  // `counts_writes` is true if autograd may run through the graph. Autograd counts the writes to
+  // each storage. If autograd kept a tensor, a write to any part of the tensor's storage is
+  // therefore an error.
   NamedMemory(GeometryTable& geometries, bool counts_writes) : geometries_(geometries), counts_writes_(counts_writes) {}
 
   void reserve(size_t count) {
@@ -76,8 +78,8 @@ class NamedMemory {
   const NamedStorage& storage_of(uint32_t object) const { return storages_[objects_[object].storage]; }
   size_t num_objects() const { return objects_.size(); }
   size_t num_storages() const { return storages_.size(); }
-  // If a rewrite rule named the storage's value, returns the storage that really contains the
-  // value. Otherwise returns `storage`.
+  // Returns the storage that contains the value of `storage` at run time. The two differ only if a
+  // rewrite rule gave the value a new storage, see NamedStorage::holder.
   uint32_t holder_of(uint32_t storage) const {
     const uint32_t real = storages_[storage].holder;
     return real == 0 ? storage : real - 1;
@@ -85,12 +87,14 @@ class NamedMemory {
 
   // -- observed state
 
-  // all_of() returns the content of a whole storage. seen_all_of() also includes the state that a
-  // reader sees: changes of possible aliases, and whether a collective is still filling the
+  // all_of() returns the hash of the content of a whole storage. The hash of seen_all_of() also
+  // depends on changes of possible aliases, and on whether a collective is still filling the
   // storage.
   Hash128 all_of(uint32_t storage) const;
   Hash128 seen_all_of(uint32_t storage) { return with_state(storage, all_of(storage)); }
-  // Returns the content that a reader of the object sees, without the object's geometry.
+  // Returns a hash that identifies the data that a reader of the object sees. The hash is computed
+  // from the calls that wrote the data. It does not contain the object's sizes and strides, which
+  // geometry_key() represents.
   Hash128 data_key(uint32_t object);
   Hash128 geometry_key(uint32_t object);
   // Returns null if the geometry cannot be used in calculations. The pointer is valid until a
@@ -99,14 +103,14 @@ class NamedMemory {
     return is_unsure(object) ? nullptr : geometries_.find(objects_[object].geometry);
   }
   std::optional<ByteRange> byte_range(uint32_t object);
-  // Returns a name for the elements in row-major order, independent of their storage. Returns
-  // nothing in these cases:
+  // Returns a hash that identifies the elements in row-major order, independent of their storage.
+  // Returns nothing in these cases:
   // - The object is not row-major.
   // - A copy to a tensor with `like`'s dtype, device and layout would convert elements.
   // - Autograd counts writes.
   std::optional<Hash128> elements_key(uint32_t object, const Geometry& like);
   static Hash128 elements_key(const Hash128& data, const Geometry& geometry);
-  // If one write covers exactly the bytes of the object, returns the written content. Otherwise
+  // If one piece covers exactly the bytes of the object, returns the hash of its content. Otherwise
   // returns nothing.
   std::optional<Hash128> exactly(uint32_t object);
 
@@ -116,29 +120,31 @@ class NamedMemory {
     object_groups_.join(a, b);
     join_storages(objects_[a].storage, objects_[b].storage);
   }
-  // Joins two objects whose storages are already joined.
+  // Records that two objects may be the same object. Their storages must already be joined.
   void join_on_storage(uint32_t a, uint32_t b) { object_groups_.join(a, b); }
   void join_storages(uint32_t a, uint32_t b);
-  // Gives this storage's content the name of another storage's content.
+  // Records that `storage` contains the same data as another storage. `content` is the hash of the
+  // other storage's content.
   void rename(uint32_t storage, const Hash128& content) {
     storages_[storage].content = content;
     storages_[storage].is_renamed = has_renamed_ = true;
   }
-  // Sets the first and the current content of a new storage that has no readers yet. `made` also
-  // determines the size of the storage.
+  // Sets the hashes of the first and of the current content of a new storage that has no readers
+  // yet. `made` also determines the size of the storage.
   void set_names(uint32_t storage, const Hash128& made, const Hash128& content) {
     storages_[storage].made = made;
     storages_[storage].content = content;
   }
   bool has_renamed() const { return has_renamed_; }
-  // Returns a name for the real storage if this storage or a possible alias was renamed. Code that
-  // reads more of a tensor than its elements needs this name. Returns zero if the content is
+  // Returns a hash that identifies the storage itself if rename() was called for the storage or for
+  // a possible alias. If a call depends on the storages of its arguments (CallRule::sees_storage),
+  // the value number of the call must contain this hash. Returns zero if the hash of the content is
   // enough.
   Hash128 holder_key(uint32_t storage);
   // Whether two objects share a storage or may share one.
   bool may_share(uint32_t a, uint32_t b);
-  // Whether the sizes or bytes of a possible alias have changed since this object or storage last
-  // changed.
+  // Whether a possible alias of the object or storage has changed since the object or storage
+  // itself last changed.
   bool is_unsure(uint32_t object) { return object_groups_.changed_by_others(object) != Hash128(); }
   bool is_storage_unsure(uint32_t storage) { return storage_groups_.changed_by_others(storage) != Hash128(); }
   // Whether the content is certain: no collective is filling the storage, and no possible alias has
@@ -149,15 +155,15 @@ class NamedMemory {
 
   // -- changes
 
-  // Records a write of `call` through an object. `place` distinguishes several writes of one call.
-  // The write covers the object's bytes. If the bytes are unknown, the write covers the whole
-  // storage. If the written elements are copied from another tensor, `copied` is the name of these
-  // elements.
+  // Records a write through an object. `call` is the value number (hash) of the writing call.
+  // `place` distinguishes several writes of one call. The write covers the object's bytes. If the
+  // bytes are unknown, the write covers the whole storage. If the written elements are copied from
+  // another tensor, `copied` is the hash of these elements.
   void write(uint32_t object, const Hash128& call, uint64_t place, const std::optional<Hash128>& copied = std::nullopt);
   void write_all(uint32_t storage, const Hash128& call, uint64_t place);
-  // Gives a name to the content of a part that has no readers yet.
+  // Sets the hash of the content of the bytes `reach`, which no pending collective reads.
   void put_piece(uint32_t storage, const ByteRange& reach, const Hash128& content);
-  // Gives the content of the whole storage one name.
+  // Sets the hash of the content of the whole storage, and discards all pieces.
   void settle(uint32_t storage, const Hash128& content);
   void change_geometry(uint32_t object, GeometryId geometry);
   // Moves the object to another storage (`set_`). Afterwards it is unknown whether the object's
@@ -173,7 +179,8 @@ class NamedMemory {
 
  private:
   Hash128 with_state(uint32_t storage, const Hash128& content);
-  // Records a write at a time when pending collectives may still read the written bytes.
+  // Records a write at a time when pending collectives may still read the written bytes. `write` is
+  // a hash that identifies the write.
   void race(uint32_t storage, const Hash128& write);
   void race_with_readers(uint32_t real, const Hash128& write);
   void note_change(uint32_t storage, const Hash128& content);
@@ -191,7 +198,7 @@ class NamedMemory {
   };
   std::vector<Reader> readers_;
   std::vector<uint32_t> read_;                        // the storages that have readers
-  HashMap<Hash128, uint32_t, Hash128Hash> num_tied_;  // number of storages for each first content
+  HashMap<Hash128, uint32_t, Hash128Hash> num_tied_;  // number of storages, by first content
   bool has_renamed_ = false;
   VersionedGroups object_groups_, storage_groups_;
 };

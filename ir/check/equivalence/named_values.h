@@ -13,15 +13,17 @@
 
 namespace fxopt {
 
-// A leaf of a node's value, or a container of cells.
+// A part of a node's value: a tensor, a plain value, or a container (tuple, list, dict) of cells.
 struct Cell {
   enum class Kind : uint8_t { kTensor, kPlain, kContainer };
   Kind kind = Kind::kPlain;
   bool is_dict = false;
-  bool is_whole = false;  // kTensor: nothing is recorded, so the value may contain other values
-  uint32_t first = 0;     // place of the tensor's object, the integer, or the first cell
-  uint32_t count = 0;     // kContainer: number of cells
-  uint32_t names = 0;     // kContainer that is a dict: place of the first key
+  bool is_whole = false;  // kTensor: the value is not recorded, so it may be a container
+  // kTensor: the number of the object. kPlain: the index of the stored integer, see integer_in().
+  // kContainer: the number of the container's first cell.
+  uint32_t first = 0;
+  uint32_t count = 0;  // kContainer: number of cells
+  uint32_t names = 0;  // kContainer that is a dict: index of the first key
 };
 
 // The values of a graph's nodes under symbolic execution. Several nodes may share a cell. Cells
@@ -43,7 +45,7 @@ class NamedValues {
   static Cell tensor(uint32_t object) { return {Cell::Kind::kTensor, false, false, object, 0, 0}; }
   static Cell whole(uint32_t object) { return {Cell::Kind::kTensor, false, true, object, 0, 0}; }
   Cell integer(const SymInt& integer);
-  // list() and dict() copy the parts. `names` are the keys of the dict.
+  // list() and dict() copy the parts. `names` are the hashes of the dict's keys.
   Cell list(std::span<const Cell> parts);
   Cell dict(std::span<const Cell> parts, std::span<const Hash128> names);
 
@@ -71,9 +73,9 @@ class NamedValues {
   // Returns the integer value. Returns nothing if the value is not an integer.
   std::optional<SymInt> integer_of(NodeId node) const;
   std::optional<SymInt> integer_of(const Arg& arg, ModuleKeys& keys) const;
-  // These functions evaluate `container[key]` as Python does. element() returns the place of an
-  // element. slice() returns the cells of a slice. Both return nothing if `key` does not determine
-  // the result. O(names) for a dict, O(parts) for a slice.
+  // These functions evaluate `container[key]` as Python does. element() returns the index of an
+  // element in `container`. slice() returns the cells of a slice. Both return nothing if `key` does
+  // not determine the result. O(names) for a dict, O(parts) for a slice.
   std::optional<uint32_t> element(const Cell& container, const Arg& key, ModuleKeys& keys) const;
   std::optional<std::vector<Cell>> slice(const Cell& container, const Arg& key) const;
 
@@ -81,7 +83,7 @@ class NamedValues {
   const Graph& graph_;
   std::vector<Cell> cells_;
   std::vector<SymInt> integers_;
-  std::vector<Hash128> names_;     // keys of dicts
+  std::vector<Hash128> names_;     // hashes of the keys of dicts
   std::vector<uint32_t> by_node_;  // cell of each node
 };
 

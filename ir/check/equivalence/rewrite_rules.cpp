@@ -62,7 +62,7 @@ bool RewriteRules::issue_as_claimed(const Call& call, const Hash128& group, cons
     note_gather(call);
     return false;
   }
-  if (claim->second == RewriteRule::kBucket) note_gather(call);  // a later node may slice a shard out of it
+  if (claim->second == RewriteRule::kBucket) note_gather(call);  // a later node may slice its shard out of the result
   std::string why = "the process group of the collective is not known";
   if (group != Hash128()) {
     why = claim->second == RewriteRule::kGathers           ? issue_as_gathers(call, world)
@@ -83,7 +83,8 @@ void RewriteRules::forget(uint32_t storage) {
 
 void RewriteRules::end_filling(uint32_t storage, const Hash128& pending, const Hash128& own_name,
                                std::vector<Hash128>& waits) {
-  // The operand or the result was written while the collective ran, so no rule knows the result.
+  // The operand or the result was written while the collective ran, so no rule applies to the
+  // result.
   if (const auto issued = issued_.find(storage); issued != issued_.end() && issued->second != memory_.all_of(storage)) {
     forget(storage);
   }
@@ -121,7 +122,7 @@ void RewriteRules::apply(const Call& call) {
     why = name_by_part(call.node);
   } else if (claim->second == RewriteRule::kOwnShard) {
     why = name_by_shard(call);
-  } else if (is_collective) {  // the call itself: see issue()
+  } else if (is_collective) {  // issue() applies the rule to the collective itself
     return;
   } else if (claim->second == RewriteRule::kAddedReductions) {
     why = name_by_sum(call);
@@ -152,8 +153,8 @@ void RewriteRules::note_sent(uint32_t object) {
   if (memory_.is_certain(memory_.object(object).storage)) sent_ = copied_to(object);
 }
 
-// Whether the call is a row-major copy. With preserved memory format it is one if no stride is
-// larger than the stride of an earlier dimension.
+// Whether the call is a row-major copy. With the memory format `preserve`, the copy is row-major if
+// no stride of the operand is larger than the stride of an earlier dimension.
 bool RewriteRules::copies_row_by_row(const Call& call) {
   if (rules_.of(graph_, call.node).special != CallRule::Special::kClone || call.given.size() != 1) return false;
   const CallArg format = CallArgs(graph_, call.node)[1];
@@ -170,8 +171,7 @@ bool RewriteRules::copies_row_by_row(const Call& call) {
   return true;
 }
 
-// RewriteRule::kPart. From here on the value has a storage of its own, which may be the real one. A
-// write to either therefore makes the other uncertain.
+// Applies RewriteRule::kPart. Returns the reason if the rule does not hold.
 std::string RewriteRules::name_by_part(NodeId node) {
   if (is_differentiated_) return "autograd may run through the graph, and the slice has its own history";
   const Cell* cell = values_.find_tensor(node);
@@ -190,7 +190,8 @@ std::string RewriteRules::name_by_part(NodeId node) {
   return "";
 }
 
-// From here on the node's value has that name, on a storage of its own that may be the real one.
+// Gives the node's value the hash `data` on a new storage. The new storage may be the real storage.
+// A write to either storage therefore makes the other storage uncertain.
 void RewriteRules::stand_for(NodeId node, uint32_t object, const Hash128& data, GeometryId geometry) {
   const uint32_t part = memory_.make_storage(data);
   memory_.storage(part).holder = memory_.holder_of(memory_.object(object).storage) + 1;
@@ -199,8 +200,9 @@ void RewriteRules::stand_for(NodeId node, uint32_t object, const Hash128& data, 
   values_.give(node, NamedValues::tensor(named));
 }
 
-// For `cat`: records the tensors in the rows of its result. A cat of vectors along dimension 0 has
-// one row. A cat of matrices along dimension 1 has their rows.
+// Records the tensors that a `cat` puts side by side in each row of its result. A cat of vectors
+// along dimension 0 has one row. A cat of matrices along dimension 1 has as many rows as the
+// matrices.
 void RewriteRules::note_rows(const Call& call) {
   const std::vector<uint32_t>&given = call.given, &made = call.made;
   const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
@@ -225,9 +227,9 @@ void RewriteRules::note_rows(const Call& call) {
   rows_.emplace(memory_.data_key(made[0]), std::move(rows));
 }
 
-// RewriteRule::kBucket and RewriteRule::kBucketedReduction for the collective. It fills each result
-// from the tensors concatenated in the operand for that result, and counts as one call for each
-// member. Returns the reason against it.
+// Applies RewriteRule::kBucket or RewriteRule::kBucketedReduction to a collective. Each operand is
+// a concatenation of members. The collective is recorded as one call for each member. Returns the
+// reason if the rule does not hold.
 std::string RewriteRules::issue_as_members(const Call& call, RewriteRule rule, const Hash128& group,
                                            const Hash128& ranks, const Hash128& world) {
   if (is_differentiated_) return "autograd may run through the graph";
@@ -267,8 +269,9 @@ std::string RewriteRules::issue_as_members(const Call& call, RewriteRule rule, c
   return "";
 }
 
-// Returns the tensors concatenated in the operand for one of the call's results, in as many rows as
-// the result has. Names are those of the operand's elements. `why`: the reason against it.
+// Returns the tensors that are concatenated in the operand `given`, with the hashes of the
+// operand's elements. The returned rows are the rows of the result `made`. If the rule does not
+// hold, sets `why` to the reason.
 SideBySide RewriteRules::members_given(NodeId node, CollectiveKind kind, uint32_t given, uint32_t made, bool is_out,
                                        std::string& why) {
   SideBySide bucket;
@@ -325,8 +328,8 @@ Hash128 RewriteRules::data_of_all(uint32_t object) {
   return geometry != nullptr && geometry->offset.is(0) ? memory_.data_key(object) : Hash128();
 }
 
-// Replaces each part by the tensors concatenated in it, if they have as many rows of the same
-// dtype. Returns false if there are too many.
+// Replaces each part by the tensors that are concatenated in it, if these have the same dtype and
+// number of rows. Returns false if there are more than kMostParts parts.
 bool RewriteRules::open_parts(SideBySide& bucket) const {
   std::vector<SideBySide::Part> open(bucket.parts.rbegin(), bucket.parts.rend()), found;
   while (!open.empty()) {
@@ -346,9 +349,9 @@ bool RewriteRules::open_parts(SideBySide& bucket) const {
   return true;
 }
 
-// The output buffer of a gather may contain the operand. Then the operand must be at the place of
-// the file's rank, because any other place is overwritten while it is read. Returns the reason
-// against it.
+// The output buffer of a gather may contain the operand. The operand must then be at this rank's
+// place, because any other place is overwritten while the operand is read. Returns the reason if
+// the operand is elsewhere.
 std::string RewriteRules::check_place(NodeId node, uint32_t given, uint32_t made, const Geometry& from, int64_t count) {
   const uint32_t storage = memory_.holder_of(memory_.object(made).storage);
   if (!memory_.may_share(given, made)) return "";
@@ -368,8 +371,9 @@ std::optional<RewriteRules::Source> RewriteRules::copied_to(uint32_t object) {
   return source->second;
 }
 
-// RewriteRule::kBucket and RewriteRule::kBucketedReduction for a slice of the result. A copy of
-// columns is treated as the columns themselves, in a row-major layout of its own.
+// Applies RewriteRule::kBucket or RewriteRule::kBucketedReduction to a slice of the collective's
+// result. A row-major copy of a slice is treated like the slice. Returns the reason if the rule
+// does not hold.
 std::string RewriteRules::name_by_bucket(const Call& call) {
   const Cell* cell = values_.find_tensor(call.node);
   if (cell == nullptr) return "the value is not a tensor";
@@ -401,7 +405,8 @@ std::string RewriteRules::name_by_bucket(const Call& call) {
   return "";
 }
 
-// On failure, `why` is the reason.
+// Returns the operand and the result of a collective that has one of each. If a condition fails,
+// sets `why` to the reason.
 std::optional<RewriteRules::Single> RewriteRules::single(const Call& call, std::string& why) {
   if (is_differentiated_) {
     why = "autograd may run through the graph";
@@ -420,7 +425,7 @@ std::optional<RewriteRules::Single> RewriteRules::single(const Call& call, std::
 }
 
 // Records the layout of an all-gather's result, for RewriteRule::kGathers and
-// RewriteRule::kOwnShard. Returns the reason if it is unknown.
+// RewriteRule::kOwnShard. Returns the reason if the layout is unknown.
 std::string RewriteRules::note_gather(const Call& call) {
   std::string why;
   if (collective_kind(graph_.op(call.node)) != CollectiveKind::kAllGather) return "the call is not an all-gather";
@@ -460,7 +465,8 @@ const RewriteRules::GatherResult* RewriteRules::gathered_whole(uint32_t object) 
              ? found
              : nullptr;
 }
-// Returns the gather whose result the tensor is on, after the wait and until the next write.
+// Returns the gather whose result contains the tensor. Returns nullptr before the wait and after a
+// write to the result.
 const RewriteRules::GatherResult* RewriteRules::gathered_on(uint32_t object) {
   if (is_named_by_rule(object)) return nullptr;
   const uint32_t storage = memory_.holder_of(memory_.object(object).storage);
@@ -470,8 +476,8 @@ const RewriteRules::GatherResult* RewriteRules::gathered_on(uint32_t object) {
   return is_there ? &found->second : nullptr;
 }
 
-// RewriteRule::kGathers for the collective: its result is named by the data that it concatenates,
-// independent of the number of earlier gathers.
+// Applies RewriteRule::kGathers to the collective. The value number of its result depends on the
+// gathered data, but not on the number of earlier gathers.
 std::string RewriteRules::issue_as_gathers(const Call& call, const Hash128& world) {
   const std::string why = note_gather(call);
   if (!why.empty()) return why;
@@ -509,7 +515,8 @@ void RewriteRules::note_sum(const Call& call) {
   sums_.emplace(memory_.data_key(call.made[0]), sum);
 }
 
-// Returns the terms of the sum in a tensor of that dtype. Empty: too many.
+// Returns the terms of the sum in a tensor of the type `dtype`. Empty if there are more than
+// kMostParts terms.
 std::vector<Hash128> RewriteRules::addends_of(const Addend& all, DType dtype) const {
   std::vector<Addend> open = {all};
   std::vector<Hash128> found;
@@ -527,8 +534,8 @@ std::vector<Hash128> RewriteRules::addends_of(const Addend& all, DType dtype) co
   return found;
 }
 
-// RewriteRule::kAddedReductions for the collective: its result is named by the terms that it adds,
-// on this rank and over all ranks.
+// Applies RewriteRule::kAddedReductions to the collective. The value number of its result is a hash
+// of the terms that are added on this rank and over all ranks.
 std::string RewriteRules::issue_as_sum(const Call& call, const Hash128& group, const Hash128& ranks,
                                        const Hash128& world) {
   const Op& op = graph_.op(call.node);
@@ -568,7 +575,7 @@ std::string RewriteRules::issue_as_sum(const Call& call, const Hash128& group, c
   return "";
 }
 
-// RewriteRule::kAddedReductions for an `add` of two results.
+// Applies RewriteRule::kAddedReductions to an `add` of two reduced tensors.
 std::string RewriteRules::name_by_sum(const Call& call) {
   if (!adds_two(call)) return "the call does not add two tensors of equal sizes";
   NamedTotal total;
@@ -594,7 +601,7 @@ std::string RewriteRules::name_by_sum(const Call& call) {
   return "";
 }
 
-// RewriteRule::kOwnShard.
+// Applies RewriteRule::kOwnShard. Returns the reason if the rule does not hold.
 std::string RewriteRules::name_by_shard(const Call& call) {
   const NodeId node = call.node;
   const Cell* cell = values_.find_tensor(node);
@@ -631,8 +638,7 @@ std::string RewriteRules::name_by_shard(const Call& call) {
   return "";
 }
 
-// For `cat`: records that it joins all parts of one gather, each as a whole, along another
-// dimension than the first.
+// Records a `cat` that joins all parts of one gather along dimension 1 or later.
 void RewriteRules::note_parts(const Call& call) {
   const std::vector<uint32_t>&given = call.given, &made = call.made;
   const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
@@ -664,7 +670,8 @@ void RewriteRules::note_parts(const Call& call) {
   parts_[storage] = {level.ranks, level.source, sizes, to->strides, step.value(), memory_.all_of(storage)};
 }
 
-// Returns the place of a tensor in a gathered result, even if kOwnShard has already named it.
+// Returns the position of a tensor in a gathered result. kOwnShard may already have given the
+// tensor a new storage.
 std::optional<RewriteRules::GatherPart> RewriteRules::part_of_gather(uint32_t object) {
   const Geometry* geometry = memory_.known_geometry(object);
   if (geometry == nullptr) return std::nullopt;
@@ -678,7 +685,8 @@ std::optional<RewriteRules::GatherPart> RewriteRules::part_of_gather(uint32_t ob
   return GatherPart{&gather->second, found->second.offset};
 }
 
-// RewriteRule::kOwnShard for a copy of the rank's shard, or of the rank's own part of such a cat.
+// Applies RewriteRule::kOwnShard to a copy of the rank's shard, or to a copy of the rank's part of
+// a `cat` that note_parts() recorded.
 std::string RewriteRules::name_by_copied_shard(const Call& call, uint32_t object) {
   const uint32_t seen = call.given[0], storage = memory_.object(seen).storage;
   const Geometry* geometry = memory_.known_geometry(seen);

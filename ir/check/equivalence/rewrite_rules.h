@@ -19,14 +19,16 @@
 #include "ir/check/equivalence/named_values.h"
 #include "ir/graph/graph.h"
 
-// The rewrite rules of claims.h during symbolic execution. If a rule names a value, the value has
-// the same name in both graphs, even if the graphs compute the value in different ways. The rules
-// record where elements of tensors come from, and which tensors are operands of collectives. The
-// rules do not depend on passes.
+// RewriteRules applies the rewrite rules of claims.h while a graph is executed symbolically. Each
+// value has a value number, which is a 128-bit hash of the expression that computes the value. A
+// rule gives a value the same value number in both graphs, even if the graphs compute the value in
+// different ways. RewriteRules records where elements of tensors come from, and which tensors are
+// operands of collectives. The rules do not depend on passes.
 
 namespace fxopt {
 
-// A sum of terms in any order. The name of the sum is the sum of the hashes of the terms' names.
+// The value number of a sum of terms. It is computed from the sum of the terms' hashes, so it does
+// not depend on the order of the terms.
 struct NamedTotal {
   Hash128 sum;
   uint64_t count = 0;
@@ -45,8 +47,8 @@ class RewriteRules {
   // If has_claims() is false, no other member needs to be called.
   bool has_claims() const { return !claims_.empty(); }
 
-  // A call that has run. The next lookup of objects may make the references to object lists
-  // invalid.
+  // A call that has run, with the tensor objects of its arguments (`given`) and results (`made`).
+  // The next lookup of objects may invalidate both references.
   struct Call {
     NodeId node;
     const std::vector<uint32_t>& given;
@@ -55,8 +57,8 @@ class RewriteRules {
 
   // -- observed calls
 
-  // Records that the elements of `source` were copied, and that the copied elements are named
-  // `placed`.
+  // Records that the elements of the tensor object `source` were copied into another storage.
+  // `placed` is the hash of these elements at their new place.
   void note_copy(const Hash128& placed, uint32_t source);
   void note_cat(const Call& call);
   void note_sum(const Call& call);
@@ -66,35 +68,39 @@ class RewriteRules {
 
   // -- collectives
 
-  // Returns whether a claim on the call holds. If a claim holds, the call is recorded in counted()
-  // as the rule defines. `group` is the name of the process group, or zero if the group is unknown.
-  // `ranks` is the name of the participants, and `world` is the name of the earlier effects.
+  // Returns whether a claim on the call holds. If the claim holds, adds to counted() the hashes
+  // that the claim's rewrite rule computes for the call. `group` is a hash of the process group, or
+  // zero if the group is unknown. `ranks` is a hash of the participants. `world` is a hash of the
+  // earlier calls with unknown effects.
   bool issue(const Call& call, const Hash128& group, const Hash128& ranks, const Hash128& world);
   // Discards the result of an earlier collective in a storage that another collective is about to
   // fill.
   void forget(uint32_t storage);
-  // Must be called when the storage is filled. `own_name` is the name of the storage's content if
-  // no rule applies. Adds to `waits` the names that the rule gives to the wait.
+  // Must be called when the storage is filled. `own_name` is the hash of the storage's content if
+  // no rule applies. Adds to `waits` the hashes of the collectives that the wait completes. A
+  // claimed collective counts as one collective for each tensor that it contains.
   void end_filling(uint32_t storage, const Hash128& pending, const Hash128& own_name, std::vector<Hash128>& waits);
-  // If the storage is still pending at the end, adds the names that the rule gives to the pending
-  // collective.
+  // For a storage that is still pending at the end of the graph, adds the hashes of the collectives
+  // that fill the storage to `pending`.
   void add_pending(uint32_t storage, std::vector<Hash128>& pending) const;
-  // The calls that are counted by rules, for each group and in any order. A rule allows a pass to
-  // change which members form one call, and when the call is issued.
+  // The hashes of the claimed collectives, by a hash of the process group or of its ranks. A
+  // collective counts as one call for each tensor that it contains. The order of the calls has no
+  // meaning, because a pass may merge the calls into other buckets and issue them at another time.
   std::map<Hash128, std::vector<Hash128>>& counted() { return members_; }
 
   // -- values
 
-  // If a claim on the call holds, gives the call's value the name that the rule constructs.
+  // If a claim on the call holds, gives the call's value the value number that the rule constructs.
   void apply(const Call& call);
 
   std::vector<RefusedClaim>& refused() { return refused_; }
 
  private:
-  // The largest number of parts of one call. Nested parts can be more numerous than the nodes.
+  // The operand of a collective may be a concatenation or a sum of at most this number of tensors.
+  // Nested concatenations and sums can contain more tensors than the graph has nodes.
   static constexpr size_t kMostParts = size_t{1} << 20;
 
-  // A tensor as a call saw it: content and geometry.
+  // A tensor at the time of a call: the hash of its content, and its geometry.
   struct Source {
     Hash128 data;
     GeometryId geometry;
@@ -103,10 +109,10 @@ class RewriteRules {
   struct Single {
     const Geometry* from;
     const Geometry* to;
-    Hash128 elements;  // the operand's elements
+    Hash128 elements;  // hash of the operand's elements
   };
-  // One level of an all-gather's result: `count` elements from each of these ranks. The elements
-  // have the names that they have on this rank.
+  // An all-gather's result as `count` elements from each of `ranks`. `elements` is the hash of the
+  // elements that this rank contributes, and `source` is the tensor that contains them.
   struct Gathered {
     std::vector<int64_t> ranks;
     Hash128 elements;
@@ -114,10 +120,10 @@ class RewriteRules {
     int64_t count;
   };
   struct GatherResult {
-    // The first level has the operand of this gather. The other levels have the operands of the
-    // earlier gathers that produced the operand.
+    // The first entry is for the operand of this all-gather. If an earlier all-gather produced this
+    // operand, the second entry is for the operand of the earlier all-gather, and so on.
     std::vector<Gathered> levels;
-    Hash128 filled;  // content of the storage after the wait
+    Hash128 filled;  // hash of the storage's content after the wait
   };
   struct GatherPart {
     const GatherResult* result;
@@ -128,29 +134,32 @@ class RewriteRules {
     Hash128 filled;
   };
   struct Reduction {
-    std::vector<Hash128> members;  // for a collective: the names under which the call is counted
-    NamedTotal total;              // the sum of all addends
-    SymInt count;                  // number of elements of the result
+    // The hashes that issue() added to counted() for this reduction. Empty for a sum of reductions.
+    std::vector<Hash128> members;
+    NamedTotal total;  // hash of the sum of all addends
+    SymInt count;      // number of elements of the result
     DType dtype;
     Hash128 filled;
   };
   struct Addend {
-    Hash128 name, data;  // `data` is the content if the offset is 0, otherwise zero
+    Hash128 name;  // NamedMemory::elements_key() of the addend
+    Hash128 data;  // NamedMemory::data_key() of the addend if its offset is 0, otherwise zero
   };
   struct Sum {
     std::array<Addend, 2> addends;
     DType dtype;
   };
-  // The result of a cat of all parts of a gather. The record holds the gather's operand and the
-  // layout of the parts. The record is valid while the storage contains `content`.
+  // The result of a `cat` whose operands are the slices of a gathered tensor, one slice for each
+  // rank. `source` is the gather's operand. `sizes` and `strides` are the layout of one slice in
+  // the `cat` result. Valid while `content` is the hash of the storage's content.
   struct Parts {
     std::vector<int64_t> ranks;
     Source source;
     std::vector<SymInt> sizes, strides;
-    int64_t step;  // number of elements from one part to the next
+    int64_t step;  // number of elements from one slice to the next
     Hash128 content;
   };
-  // A value named by kOwnShard.
+  // A part of a gathered tensor to which kOwnShard gave the value number of this rank's input.
   struct OwnPart {
     uint32_t gather;  // storage of the gather's result
     SymInt offset, named_offset;
@@ -202,18 +211,20 @@ class RewriteRules {
   const bool is_differentiated_;
 
   HashMap<uint64_t, RewriteRule> claims_;  // by uid
-  // The source of each copy, by the name of the copied elements.
+  // The source of each copy. The key is `placed` of note_copy().
   HashMap<Hash128, Source, Hash128Hash> sources_;
   std::optional<Source> sent_;                       // see note_sent()
-  HashMap<Hash128, SideBySide, Hash128Hash> rows_;   // concatenations, by content of the buffer
-  HashMap<Hash128, Sum, Hash128Hash> sums_;          // sums of two tensors, by content of the sum
+  HashMap<Hash128, SideBySide, Hash128Hash> rows_;   // concatenations, by hash of the content
+  HashMap<Hash128, Sum, Hash128Hash> sums_;          // sums of two tensors, by hash of the sum
   HashMap<uint32_t, BucketResult> bucketed_;         // results of claimed collectives, by storage
   HashMap<uint32_t, Reduction> reduced_;             // results of claimed reductions, by storage
   HashMap<uint32_t, GatherResult> gathered_;         // results of all-gathers, by storage
-  HashMap<uint32_t, Parts> parts_;                   // cats of all parts of a gather, by storage
-  HashMap<uint32_t, OwnPart> own_parts_;             // values named by kOwnShard, by their storage
-  std::map<Hash128, std::vector<Hash128>> members_;  // the calls that are counted by rules
-  HashMap<uint32_t, Hash128> issued_;                // content when the call was issued, by storage
+  HashMap<uint32_t, Parts> parts_;                   // see Parts; by storage
+  HashMap<uint32_t, OwnPart> own_parts_;             // by the storage that kOwnShard gave the part
+  std::map<Hash128, std::vector<Hash128>> members_;  // see counted()
+  // For each storage that a collective fills: the hash of the storage's content when the collective
+  // was issued.
+  HashMap<uint32_t, Hash128> issued_;
   std::vector<RefusedClaim> refused_;
   KeyWords words_;
 };

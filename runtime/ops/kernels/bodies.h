@@ -1,5 +1,5 @@
-// Includes the bodies that bodies.inc lists. Matrix products are the exception, because each device
-// has its own gemm.h. This header also has the helpers for the kernel table of a device.
+// Includes the kernel bodies that bodies.inc lists. Matrix products are the exception, because each
+// device has its own gemm.h. This header also has the helpers for the kernel table of a device.
 #pragma once
 
 #include "runtime/ops/kernels/copy.h"
@@ -15,7 +15,8 @@ namespace {
 constexpr uint32_t types_of_real = 1u << FX_COMPUTE_FLOAT | 1u << FX_COMPUTE_DOUBLE;
 constexpr uint32_t types_of_all = types_of_real | 1u << FX_COMPUTE_INT64;
 
-// Wrappers of a body's functions with the signatures that a kernel table needs.
+// Adapters that give a kernel body's functions (bodies.inc) the signatures of the function pointers
+// in FxKernel.
 template <int64_t (*units)(const FxCall&, uint32_t)>
 int64_t units_by(const FxCall* call, uint32_t phase) {
   return units(*call, phase);

@@ -14,8 +14,8 @@ FX_FN void copy_tile(const Lanes& lanes, const FxView& to, const FxView& from, i
   store_tile(lanes, to, unit * kTile, n, x);
 }
 
-// The first views are the slices of the result, one for each operand. The operands follow. Each
-// operand fills its slice.
+// Views of the kernel `cat`: first a slice of the result for each operand, then the operands. Each
+// operand is copied to its slice.
 FX_FN int64_t cat_units(const FxCall& call, uint32_t) {
   int64_t units = 0;
   for (uint32_t i = 0; i < call.num_operands; ++i) units += num_tiles(num_elements(call.views[i]));
@@ -38,8 +38,8 @@ FX_FN void fill_tile(const Lanes& lanes, const FxView& to, T x, int64_t unit) {
   store_tile(lanes, to, unit * kTile, tile_size(num_elements(to), unit), all);
 }
 
-// The views are the result, the slice of the result that the operand fills, and the operand. Phase
-// 0 writes zeros to the result. Phase 1 copies the operand to the slice.
+// Views of the kernel `slice_backward`: the result, the slice of the result that the operand fills,
+// and the operand. Phase 0 writes zeros to the result. Phase 1 copies the operand to the slice.
 FX_FN int64_t slice_backward_units(const FxCall& call, uint32_t phase) {
   return num_tiles(num_elements(call.views[phase]));
 }
@@ -49,14 +49,14 @@ FX_FN void slice_backward_unit(const Lanes& lanes, const FxCall& call, uint32_t 
   copy_tile<T>(lanes, call.views[1], call.views[2], unit);
 }
 
-// params[0] is the number.
+// Fills a tile of elements with the number params[0].
 template <class T, class Lanes>
 FX_FN void fill_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   fill_tile(lanes, call.views[0], number_as<T>(call.params[0]), unit);
 }
 
-// The params are start and step. Element i is start + i * step, which is rounded once before it is
-// stored.
+// The params of the kernel `iota` are `start` and `step`. Element i is start + i * step, which is
+// rounded once before it is stored.
 template <class T, class Lanes>
 FX_FN void iota_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   T x[kOwnOf<Lanes>];

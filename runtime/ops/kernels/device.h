@@ -3,8 +3,8 @@
 // compiles them for the emulation of a GPU. The compiler needs -ffp-contract=off or --fmad=false.
 // To round a product and a sum together, a body must call fma().
 //
-// Everything has internal linkage, because objects for several instruction sets are linked into one
-// program. With external linkage, the linker could take a function from the object for another
+// All functions have internal linkage, because objects for several instruction sets are linked into
+// one program. With external linkage, the linker could take a function from the object for another
 // instruction set. That function would fault on a machine without the instruction set.
 #pragma once
 
@@ -21,10 +21,10 @@
 namespace fxopt::kernels {
 namespace {
 
-// Lanes are the workers of one unit. They are one core of a CPU, or the threads of a GPU's block
-// (runtime/cuda/lanes.h). Elements are distributed over n lanes in turn: lane l has the elements l,
-// l + n, l + 2 n, and so on. Groups of kWarp lanes form warps. The lanes of a warp exchange numbers
-// without a barrier.
+// Lanes are the workers that share one unit of work. A CPU core is a single lane. On a GPU, the
+// threads of a block are the lanes (runtime/cuda/lanes.h). If there are n lanes, lane l works on
+// the elements l, l + n, l + 2 n, and so on. Groups of kWarp lanes form warps. The lanes of a warp
+// exchange numbers without a barrier.
 constexpr int kWarp = 32;
 struct OneLane {
   static constexpr bool kIsOne = true;

@@ -12,8 +12,7 @@
 namespace fxopt::kernels {
 namespace {
 
-// The numbers of DType in the graph file. runtime/ops/bind.cpp checks that the numbers are equal in
-// both places.
+// The integer codes of dtypes in the graph file, which are those of DType.
 enum ElementType : uint8_t {
   kU8 = 1,
   kI8 = 2,
@@ -91,7 +90,7 @@ FX_FN T number_as(const FxNumber& number) {
   return number.kind == FX_NUMBER_REAL ? Convert<T>::from(number.real) : Convert<T>::from(number.integer);
 }
 
-// The switch is outside of the loop. Each stored type has its own loop, which compilers vectorize.
+// Loads n elements. Each stored type has its own loop, so that compilers can vectorize the loop.
 template <class T>
 FX_FN void load_run(uint8_t type, const void* data, int64_t first, int64_t stride, int64_t n, T* out) {
 #define FX_LOAD(Stored, expression)                                \

@@ -19,8 +19,8 @@ FX_FN void fail(const FxCall& call, int64_t element, FxErrorCode code) {
 #endif
 }
 
-// Returns index `element` of a view. If the index is not in [0, bound), reports an error and
-// returns -1.
+// Returns the index that the view `indices` stores at position `element`. If the index is not in
+// [0, bound), reports an error and returns -1.
 FX_FN int64_t load_index(const FxCall& call, const FxView& indices, int64_t element, int64_t bound) {
   const int64_t index = load_one<int64_t>(indices, offset_of(indices, element));
   if (index >= 0 && index < bound) return index;
@@ -28,8 +28,8 @@ FX_FN int64_t load_index(const FxCall& call, const FxView& indices, int64_t elem
   return -1;
 }
 
-// The result [indices..., D] is the first view. The weight [V, D] and the indices follow. A unit
-// computes a tile of the result.
+// The result [indices..., D] is the first view. The weight [V, D] and the indices follow. A unit of
+// work computes a tile of kTile elements of the result.
 template <class T, class Lanes>
 FX_FN void gather_rows_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const FxView& result = call.views[0];
@@ -55,10 +55,10 @@ FX_FN void gather_rows_unit(const Lanes& lanes, const FxCall& call, int64_t unit
 // The result [V, D] is the first view. g [indices..., D] and the indices follow. params[0] is the
 // padding row.
 //
-// Phase 0 writes zeros. In phase 1, a unit has kColumns columns of the result. The unit adds the
-// rows of g in the order of their indices, so threads do not share sums. Sums have the type in
-// which the body computes. If the type of the result is narrower, the sums are stored in the
-// workspace, and phase 2 converts them into the result.
+// Phase 0 writes zeros. In phase 1, a unit of work has kColumns columns of the result. It adds the
+// rows of g from first to last, and units do not share sums. Sums have the type in which the body
+// computes. If the type of the result is narrower, the sums are stored in the workspace, and phase
+// 2 converts them into the result.
 FX_FN bool adds_in_result(const FxCall& call) {
   const uint8_t type = call.views[0].dtype;
   return (type == kF32 && call.compute == FX_COMPUTE_FLOAT) || (type == kF64 && call.compute == FX_COMPUTE_DOUBLE);
@@ -118,9 +118,10 @@ FX_FN void add_rows_unit(const Lanes& lanes, const FxCall& call, uint32_t phase,
   }
 }
 
-// The loss and the sum of weights are the first views. The operands x [N, C], target [N], and
-// weight [C] or the number 1 follow. The params are the reduction (0 none, 1 mean, 2 sum) and the
-// ignored class. There is one unit, because a batch has few terms.
+// The views of nll_loss are the two results (the loss and the sum of weights), then the operands:
+// x [N, C], target [N] and weight [C]. If there is no weight, its view is the number 1. The params
+// are the reduction (0 none, 1 mean, 2 sum) and the ignored class. There is one unit of work,
+// because a batch has few terms.
 FX_FN int64_t one_unit(const FxCall&, uint32_t) { return 1; }
 constexpr uint32_t most_of_nll_loss_lanes = kMostFoldLanes;
 FX_FN uint32_t nll_loss_lanes(const FxCall& call, uint32_t) { return fold_lanes(call.views[2].size[0]); }
@@ -165,8 +166,9 @@ FX_FN void nll_loss_unit(const Lanes& lanes, const FxCall& call) {
   store_one(call.views[1], 0, weight);
 }
 
-// The result [N, C] is the first view. The operands g, target [N], weight [C] or the number 1, and
-// the sum of weights follow. The params are those of nll_loss. A unit computes one row.
+// The views are the result [N, C], then the operands: the gradient g of the loss, target [N],
+// weight [C], and the sum of weights. If there is no weight, its view is the number 1. The params
+// are those of nll_loss. A unit of work computes one row.
 FX_FN int64_t nll_loss_backward_units(const FxCall& call, uint32_t) { return call.views[0].size[0]; }
 // Returns the gradient of row `unit` at the class of the row, and sets c to the class. If the row
 // is ignored or has an illegal class, c is -1.

@@ -88,8 +88,8 @@ FX_FN T infinity() {
   return power_of_2<T>(Float<T>::kBias) * T(2);
 }
 
-// Returns e^x. The bound is the first operand of larger() and smaller(), so a NaN becomes a bound
-// before it is converted to an integer.
+// Returns e^x. If x is NaN, larger() returns its first operand, which is the limit kExpMin. The
+// conversion to an integer is therefore defined, and the last line returns the NaN.
 template <class T>
 FX_FN T exponential(T x) {
   using F = Float<T>;
@@ -145,7 +145,7 @@ FX_FN T logarithm(T x) {
 }
 
 // Returns tanh x. For small |x|, the result is x - x P(x^2) / Q(x^2), which is Lambert's continued
-// fraction, nine levels deep. For other x, it is computed as 1 - 2 / (e^2x + 1).
+// fraction, nine levels deep. For larger x, the result is 1 - 2 / (e^2x + 1).
 template <class T>
 FX_FN T hyperbolic_tangent(T x) {
   constexpr T kScale = T(34459425);

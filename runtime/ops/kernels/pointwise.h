@@ -67,7 +67,7 @@ struct TanhBackward {
   }
 };
 
-// Computes g mask scale, a product of three factors.
+// Computes the product g * mask * scale.
 struct MaskedScale {
   static constexpr int kOperands = 2;
   template <class T>
@@ -76,8 +76,8 @@ struct MaskedScale {
   }
 };
 
-// Computes x^p. Small whole exponents are computed as products, which are the reference for every
-// other method. The exponent 0 returns 1 even for a NaN, like IEEE pow.
+// Computes x^p. The exponents 2 and 3 are computed as products. The exponent 0 returns 1 even for a
+// NaN, like IEEE pow.
 struct Power {
   static constexpr int kOperands = 2;
   template <class T>
@@ -86,8 +86,8 @@ struct Power {
   }
 };
 
-// Computes one unit, which is a tile of kTile elements. All views have the sizes of the first
-// result.
+// Computes one unit of work, which is a tile of kTile elements. All views have the sizes of the
+// first result.
 template <class T, class Body, class Lanes>
 FX_FN void pointwise_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const FxView& result = call.views[0];

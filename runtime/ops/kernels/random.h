@@ -1,6 +1,7 @@
 // Counter-based random numbers: Philox 4x32-10. The source is Salmon, Moraes, Dror, Shaw, "Parallel
-// random numbers: as easy as 1, 2, 3", SC 2011. On every device, element i of a draw is word i % 4
-// of the output for counter (i / 4, slot) under key `seed`.
+// random numbers: as easy as 1, 2, 3", SC 2011. On every device, element i of a random tensor uses
+// word i % 4 of Philox's output for the key `seed` and the counter (i / 4, slot). `slot`
+// distinguishes calls with the same seed (FxDrawState).
 #pragma once
 
 #include "runtime/ops/kernels/tile.h"
@@ -30,10 +31,10 @@ FX_FN void philox(uint64_t seed, uint64_t high, uint64_t low, uint32_t* out) {
 // Returns a multiple of 2^-24 in [0, 1).
 FX_FN float uniform_of(uint32_t word) { return static_cast<float>(word >> 8) * 5.9604644775390625e-8f; }
 
-// The result and the mask are the first views, and x follows. If the mask was drawn elsewhere, the
-// mask is the second operand. The params are p and whether the model is training. In training, the
-// result is x mask / (1 - p), and the mask is false for a share p of the elements. Otherwise the
-// result is x.
+// The views of dropout are the result and the mask, then the operand x. If the caller gives a mask
+// instead of random numbers, this mask is the second operand. The params are p and whether the
+// model is training. In training, the result is x mask / (1 - p), and the mask is false for a share
+// p of the elements. Otherwise the result is x.
 template <class T, class Lanes>
 FX_FN void dropout_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   T x[kOwnOf<Lanes>], mask[kOwnOf<Lanes>];

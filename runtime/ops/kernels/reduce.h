@@ -1,12 +1,11 @@
 // Sums and other folds, in the same order on all devices (ops/README.md, "The order of sums").
 //
 // The number with index i belongs to chunk i / kChunk. Within the chunk, the number belongs to fold
-// lane i % 32. A fold lane folds its numbers in order, starting with the identity. Then the fold
-// lanes are folded in halves. Lane l is folded with lane l + 16, then with lanes l + 8, l + 4, l +
-// 2 and l +
-// 1. The n / kChunk results of the chunks are folded in the same way, until one number is left. A
-// CPU core uses vectors of 32 fold lanes. A warp has one fold lane in each of its lanes. A block of
-// several warps has one chunk in each warp.
+// lane i % 32. A fold lane folds its numbers in order, starting with the identity. Then the 32 fold
+// lanes are folded in pairs. The first pairs have the distance 16, and the next pairs have the
+// distances 8, 4, 2 and 1. The n / kChunk results of the chunks are folded in the same way, until
+// one number is left. A CPU core uses vectors of 32 fold lanes. On a GPU, each thread of a warp
+// computes one fold lane, and each warp of a block folds one chunk at a time.
 #pragma once
 
 #include "runtime/ops/kernels/math.h"
@@ -47,8 +46,9 @@ struct MaxFold {
   }
 };
 
-// The numbers of the fold lanes. A CPU core has the numbers of all fold lanes. On a GPU, each lane
-// of a warp has the number of one fold lane. fold() returns the result in every lane.
+// The partial results of the fold lanes (see the top of this file). A CPU core stores the partial
+// results of all fold lanes. On a GPU, each thread of a warp stores the partial result of one fold
+// lane. fold() returns the result in every thread.
 template <class Fold, class T, bool kIsOne>
 struct FoldLanes {
   T own[kFoldLanes];
@@ -91,8 +91,8 @@ struct FoldLanes<Fold, T, false> {
   }
 };
 
-// The fold of the results of chunks, which are added in order. All lanes of a warp receive the
-// result of each chunk.
+// Folds the results of chunks, which must be added in order. Every lane of a warp must add the
+// result of every chunk.
 template <class Fold, class T, class Warp>
 class ChunkFold {
  public:
@@ -225,9 +225,10 @@ FX_FN void fold_columns(const OneLane& lanes, int64_t n, int width, const Load& 
   for (int c = 0; c < width; ++c) result(c, chunks[c].result());
   (void)lanes;
 }
-// Before the transposition, each warp has kPerWarp fold lanes, and each lane of the warp has one
-// column. After the transposition, each warp has kPerWarp columns, and each lane of the warp has
-// one fold lane.
+// fold_columns() on a GPU. At first, each warp has the partial results of kPerWarp fold lanes, and
+// each thread of the warp has one column. transpose() exchanges the partial results between warps.
+// Each warp then has the partial results of kPerWarp columns, and each thread of the warp has one
+// fold lane.
 template <class Fold, class T, class Lanes, class Load, class Visit>
 FX_FN void fold_columns(const Lanes& lanes, int64_t n, int width, const Load& load, const Visit& result) {
   constexpr int kPerWarp = kFoldLanes / kColumnWarps;
@@ -267,8 +268,8 @@ FX_FN void fold_columns(const Lanes& lanes, int64_t n, int width, const Load& lo
   }
 }
 
-// Splits a view of rank r into a view of the first r - inner dimensions and a view of the other
-// dimensions.
+// Splits a view into two views. `rest` has the last `inner` dimensions, and `outer` has the
+// dimensions before them.
 FX_FN void split_view(const FxView& view, int inner, FxView& outer, FxView& rest) {
   outer = rest = view;
   outer.rank = static_cast<uint8_t>(view.rank - inner);
@@ -282,13 +283,13 @@ FX_FN void split_view(const FxView& view, int inner, FxView& outer, FxView& rest
 // The views of a reduction are the result and the operand. The result has the kept dimensions. The
 // operand has the kept dimensions, then params[0] reduced dimensions.
 //
-// In phase 0, a unit has a tile of kColumns results and one chunk of the reduced elements. If there
-// are several chunks, phase 1 folds their partial results. A unit of phase 1 has a tile of results.
-// Partial results are in the workspace, grouped by chunk.
+// In phase 0, a unit of work folds one chunk (kChunk) of the reduced elements for kColumns results.
+// If there are several chunks, phase 1 folds their partial results. A unit of phase 1 has kColumns
+// results. Partial results are in the workspace, grouped by chunk.
 struct ReductionSizes {
   int64_t results, elements, tiles, chunks;
-  // True if the unit computes its results one after the other. False if it computes them side by
-  // side. True in two cases:
+  // If true, a CPU core or a warp folds one result at a time. If false, the results of a unit of
+  // work are folded side by side. True in two cases:
   // - Neighbouring results do not read contiguous elements.
   // - The elements of a result are contiguous, and there are few results.
   bool is_by_row;

@@ -1,5 +1,5 @@
-// Softmax and norms. A unit has one row, which is the elements of the last params[0] dimensions of
-// each view. Sums have the order that reduce.h defines.
+// Softmax and norms. A unit of work computes one row. A row of a view consists of the last
+// params[0] dimensions of the view. Sums have the order that reduce.h defines.
 #pragma once
 
 #include "runtime/ops/kernels/reduce.h"
@@ -98,7 +98,7 @@ FX_FN void softmax_backward_unit(const Lanes& lanes, const FxCall& call, int64_t
 }
 
 // The results y, mean and rstd are the first views. The operands x, weight and bias follow. The
-// params are the number of dimensions of a row and eps. y = (x - mean) rstd w + b.
+// params are the number of dimensions of a row, and eps. y = (x - mean) rstd w + b.
 template <class T, class Lanes>
 FX_FN void layer_norm_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const int inner = row_rank(call);
@@ -129,12 +129,12 @@ FX_FN void layer_norm_unit(const Lanes& lanes, const FxCall& call, int64_t unit)
 }
 
 // The results dx, dw and db are the first views. The operands g, x, mean, rstd and weight follow.
-// The view of a result that is not requested has no data. params[0] is the number of dimensions of
-// a row.
+// If a result is not requested, its view has no data. params[0] is the number of dimensions of a
+// row.
 //
-// In phase 0, a unit has one row and computes dx = rstd (g w - mean(g w) - h mean(g w h)), where h
-// = (x - mean) rstd. In phase 1, a unit has kColumns elements of a row and computes dw = sum(g h)
-// and db = sum(g) over all rows.
+// With h = (x - mean) rstd, a unit of work in phase 0 computes one row of dx = rstd (g w - mean(g
+// w) - h mean(g w h)). A unit in phase 1 computes kColumns elements of dw = sum(g h) and db =
+// sum(g), which are sums over all rows.
 FX_FN int64_t layer_norm_backward_units(const FxCall& call, uint32_t phase) {
   const FxView& g = call.views[3];
   const int inner = row_rank(call);

@@ -1,4 +1,5 @@
-// Loops over strided elements. A unit has a tile of elements, in the order of their linear index.
+// Loops over strided elements. A unit of work has a tile of kTile elements, in the order of their
+// linear index.
 #pragma once
 
 #include "runtime/abi/kernel.h"
@@ -8,7 +9,7 @@
 namespace fxopt::kernels {
 namespace {
 
-constexpr int kTile = 1024;      // number of elements of a unit
+constexpr int kTile = 1024;      // number of elements of a unit of work
 constexpr int kTileLanes = 256;  // number of lanes that share a tile, on a device with lanes
 
 FX_FN int64_t num_elements(const FxView& view) {
@@ -29,7 +30,8 @@ FX_FN int64_t offset_of(const FxView& view, int64_t linear) {
 }
 
 // Splits the elements [begin, begin + n) into runs with a constant stride. Calls visit(at, offset,
-// length) for each run.
+// length) for each run of `length` elements. The run begins with element begin + at of the view.
+// The offset of this element in memory is `offset`, in elements.
 template <class Visit>
 FX_FN void for_each_run(const FxView& view, int64_t begin, int64_t n, const Visit& visit) {
   if (view.rank == 0) {
@@ -76,8 +78,7 @@ FX_FN void for_each_own(const Lanes& lanes, int n, const Visit& visit) {
   }
 }
 
-// Loads this lane's elements of the range [begin, begin + n) of a view, in sequence. n is at most
-// kTile.
+// Loads this lane's elements of the range [begin, begin + n) of a view. n is at most kTile.
 template <class T, class Lanes>
 FX_FN void load_tile(const Lanes& lanes, const FxView& view, int64_t begin, int n, T* out) {
   if (view.is_number) {
@@ -105,8 +106,8 @@ FX_FN void store_tile(const Lanes& lanes, const FxView& view, int64_t begin, int
   }
 }
 
-// Loads the elements [begin, begin + n) of a view whose first element is moved by `offset`
-// elements. With several lanes, n is 1.
+// Loads the elements [begin, begin + n) of a view. `offset` is added to the offset of each element.
+// If `Lanes` has several lanes, n must be 1, because each lane loads a single element.
 template <class T, class Lanes>
 FX_FN void load_piece(const Lanes&, const FxView& view, int64_t offset, int64_t begin, int64_t n, T* out) {
   if (view.is_number) {
@@ -150,8 +151,8 @@ FX_FN void for_each_piece(const Lanes& lanes, int64_t n, const Visit& visit) {
 }
 
 FX_FN int64_t result_tiles(const FxCall& call, uint32_t) { return num_tiles(num_elements(call.views[0])); }
-// tile_lanes() returns the number of lanes that share a unit, on a device with lanes.
-// most_of_tile_lanes is the maximum of this number.
+// tile_lanes() returns the number of lanes that share a unit of work on a GPU. most_of_tile_lanes
+// is the maximum of this number.
 constexpr uint32_t most_of_tile_lanes = kTileLanes;
 FX_FN uint32_t tile_lanes(const FxCall&, uint32_t) { return kTileLanes; }
 FX_FN int64_t no_workspace(const FxCall&) { return 0; }

@@ -98,7 +98,7 @@ TEST_CASE("wrong files and records are rejected where they are wrong", "[text]")
       {"storage {id=18446744073709551615}", ErrorCode::kLimit, 1, 9, "largest id"},
       {"graph @g { %a = f() } counters {next_uid=0}", kValue, 1, 32, "leave the counter out"},
       {"storage {id=1} counters {next_storage=1}", kValue, 1, 25, "leave the counter out"},
-      {"graph @g {} counters {names=[{graph=1}]}", kNothing, 1, 22, "graph 1 of 1"},
+      {"graph @g {} counters {names=[{graph=1}]}", kNothing, 1, 22, "graph 1, but the number of graphs is 1"},
       {"constant {tensor=None}", kValue, 1, 18, "only a tensor"},
       {"storage {id=-1}", kValue, 1, 13, "without a sign"},
       {"storage {bytes=x}", kSyntax, 1, 16, "expected an integer"},

@@ -62,7 +62,7 @@ TEST_CASE("a forward mark that depends on a tangent is a conflict and an error o
   PassContext context(*module);
   const Error result = infer_phase(module->main(), {}, context).error();
   CHECK(result.code == ErrorCode::kPhaseConflict);
-  CHECK(result.message == "'%d' is marked forward but depends on a tangent by a storage");
+  CHECK(result.message == "'%d' is marked forward but depends on a tangent through memory");
   CHECK(result.where.node == "d");
 }
 

@@ -514,7 +514,7 @@ TEST_CASE("run --device cuda: the outputs are those of the CPU, and what the GPU
   CAPTURE(ran.text);
   CHECK(ran.exit == 0);
   CHECK(ran.text.find("all 536 events as mem predicts them") != std::string::npos);
-  CHECK(ran.text.find("each node alone, 1 run, cuda events") != std::string::npos);
+  CHECK(ran.text.find("one node at a time, 1 run, cuda events") != std::string::npos);
 }
 
 TEST_CASE("run --device cuda: the kernels' workspaces are given to mem, and its events are the allocator's") {
@@ -576,7 +576,7 @@ TEST_CASE("doctor: says what is there and what is missing, with and without a GP
   CHECK(run_program("doctor --device cuda:0" + kPlugin, "LD_LIBRARY_PATH=").exit == 9);
   CHECK(run_program("doctor --device gpu" + kPlugin, "LD_LIBRARY_PATH=").exit == 2);
   CHECK(without.text.find("install NVIDIA's driver for CUDA 13.0 or newer") != std::string::npos);
-  CHECK(run_program("doctor --plugin /nowhere.so", "").text.find("without it `fxopt run` runs only on the CPU") !=
+  CHECK(run_program("doctor --plugin /nowhere.so", "").text.find("`fxopt run` can therefore use only the CPU") !=
         std::string::npos);
 }
 
