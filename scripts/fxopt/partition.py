@@ -256,11 +256,9 @@ def backend(
     options: "passes", "cut" and "save", as in partitioner(). Raises ValueError for any other option.
     """
     from torch._dynamo.backends.common import aot_autograd
-    from functorch.compile import make_boxed_func
+    from torch._dynamo.backends.debugging import boxed_nop
 
     if unknown := set(options or {}) - {"passes", "cut", "save"}:
         raise ValueError(f"the backend fxopt has no option {', '.join(sorted(unknown))}; it has passes, cut and save")
-    compiled = aot_autograd(
-        fw_compiler=lambda found, _: make_boxed_func(found.forward), partition_fn=partitioner(**(options or {}))
-    )
-    return compiled(graph_module, inputs)
+    # boxed_nop() drops each argument after its last use, so that saved values are freed in backward.
+    return aot_autograd(fw_compiler=boxed_nop, partition_fn=partitioner(**(options or {})))(graph_module, inputs)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import itertools
+import json
 import pathlib
 import shlex
 import subprocess
@@ -116,6 +118,19 @@ def joint_of(function: Callable, *inputs: Tensor) -> tuple[GraphModule, int]:
 def names(graph_module: GraphModule) -> tuple[list[str], list[str]]:
     inputs = [node.name for node in graph_module.graph.find_nodes(op="placeholder")]
     return inputs, [str(item) for item in graph_module.graph.output_node().args[0]]
+
+
+def bytes_above_start(train: Callable[[], None]) -> int:
+    """Returns the largest number of bytes that the second call of `train` allocates and holds."""
+    train()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        train()
+    with tempfile.TemporaryDirectory() as folder:
+        trace = pathlib.Path(folder) / "trace.json"
+        profile.export_chrome_trace(str(trace))
+        events = json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]
+    changes = sorted((each["ts"], each["args"]["Bytes"]) for each in events if each.get("name") == "[memory]")
+    return max(itertools.accumulate(change for _, change in changes))
 
 
 class PartitionTest(unittest.TestCase):
@@ -305,6 +320,26 @@ class PartitionTest(unittest.TestCase):
             step = fxopt.mem(str(pathlib.Path(folder) / "joint_1.pb"), "--steady")["graphs"][0]
             classes = {each["name"] for each in step["devices"][0]["by_class"]}
         self.assertLessEqual({"parameter", "gradient", "optimizer state"}, classes)
+
+    def test_the_backend_has_the_peak_that_mem_predicts(self) -> None:
+        layers = [nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.LayerNorm(64)) for _ in range(6)]
+        model, inputs = nn.Sequential(*layers), torch.randn(512, 64)
+        held = sum(each.nbytes for each in (*model.parameters(), inputs))
+        for passes in ("cse", "sac{policy=per-op,recompute-every=0},remat"):
+            with self.subTest(passes), tempfile.TemporaryDirectory() as folder:
+                torch._dynamo.reset()
+                options = {"save": folder, "passes": passes}
+                loss = torch.compile(lambda: model(inputs).square().mean(), backend=fxopt.backend, options=options)
+
+                def train() -> None:
+                    model.zero_grad()
+                    loss().backward()
+
+                peak = held + bytes_above_start(train)
+                joint, result = f"{folder}/joint_0.pb", f"{folder}/result.pb"
+                subprocess.run([str(setting.find_fxopt()), "opt", joint, "--passes", passes, "-o", result], check=True)
+                graph = fxopt.mem(result)["graphs"][0]
+            self.assertAlmostEqual(peak, graph["peak_bytes"], delta=64)  # scalars around the loss
 
     def test_the_model_of_readme_and_its_commands(self) -> None:
         section = (setting.ROOT / "README.md").read_text(encoding="utf-8").split("## Your own model")[1].split("\n## ")[0]
