@@ -309,6 +309,7 @@ class Collector {
     TagOutcome one = outcome_of_tag(graph, node);
     if (auditor_ != nullptr) auditor_->complete(graph, node, one);
     if (!is_copied(graph.extra(node))) return outcomes_.push_back(std::move(one));
+    rewritten_.emplace(NodeKey(graph.name(), graph[node].uid), one);
     // This tag was copied from tags of erased nodes, which get the same outcome.
     for (const Origin& origin : graph.extra(node)->origins) {
       if (origin.kind != OriginKind::kMerged && origin.kind != OriginKind::kReplaced) continue;
@@ -343,6 +344,10 @@ class Collector {
       one.verdict = merged_.contains(key) ? Verdict::kImplied : Verdict::kDropped;
       one.pass = module_.text(erased.pass);
     }
+    if (const auto found = rewritten_.find(key); found != rewritten_.end()) {
+      one.module_path = found->second.module_path;
+      one.region = found->second.region;
+    }
     // A copied tag is not listed. The tags from which it was copied are in the ledger and are
     // listed instead.
     if (erased.tag_source.has_value() && erased.tag_source->is_copied) return;
@@ -354,6 +359,7 @@ class Collector {
   std::vector<TagOutcome> outcomes_;
   // By erased node: the outcome of its tag, which was copied to another node.
   std::map<NodeKey, TagOutcome> copied_;
+  std::map<NodeKey, TagOutcome> rewritten_;  // by node: the tag that replaces the node's own tag
   // nodes merged into another node, which may itself be erased
   std::set<NodeKey> merged_;
   std::set<std::pair<std::string, std::string>> names_;  // graph, marked value
@@ -383,7 +389,9 @@ bool breaks_strict_tags(const TagOutcome& outcome) {
            outcome.rule != TagRule::kPreference;
   }
   if (outcome.is_ignored || (outcome.lacks_backward && wants_recompute(outcome.tag))) return true;
-  return outcome.verdict == Verdict::kOverridden && outcome.tag == Tag::kMustRecompute;
+  // PyTorch also saves the outputs of checkpoint regions against their tags.
+  return outcome.verdict == Verdict::kOverridden && outcome.tag == Tag::kMustRecompute &&
+         outcome.rule != TagRule::kRegionBoundary;
 }
 
 bool awaits_remat(const TagOutcome& outcome) {

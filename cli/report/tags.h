@@ -48,7 +48,8 @@ struct TagOutcome {
 //
 // If a node replaces tagged nodes, it gets a copy of their tag: see TagSource::is_copied. The list
 // does not contain the copied tag. It contains the tags of the replaced nodes, with the outcome of
-// the copied tag.
+// the copied tag. If `partition` writes MUST_SAVE over a recompute tag (mark-saved=true), the list
+// contains the recompute tag with its own outcome.
 //
 // An erased node may have a tag that was not copied and that no pass has judged. If another node
 // replaced the erased node, this tag is "implied". Otherwise this tag is "dropped". If a value with
@@ -68,7 +69,8 @@ std::string_view outcome_word(const TagOutcome& outcome);
 
 // True if --strict-tags refuses the outcome. --strict-tags refuses:
 // - a tag that is dropped, conflicting or ignored
-// - a MUST_RECOMPUTE that is overridden
+// - a MUST_RECOMPUTE that is overridden, unless the value is an output of a checkpoint region that
+//   a later region reads: PyTorch's partitioners save these outputs as well
 // - a recompute tag in a step without backward
 // - a save mark that is dropped, or overridden by anything except a recompute tag
 //

@@ -214,7 +214,9 @@ struct TagSource {
   // The pass whose policy chose the tag. Invalid if the tag is a copy of a tag that the graph's
   // producer wrote.
   StringId pass;
-  bool is_copied = false;  // the tag was copied from a node that this node replaces
+  // The tag was copied from a node that this node replaces, or was written over an earlier tag of
+  // this node. Module::erased has the tag of the replaced node, or the earlier tag.
+  bool is_copied = false;
   std::string unknown;
   bool operator==(const TagSource&) const = default;
   FXOPT_FIELDS(pass, is_copied)

@@ -324,7 +324,6 @@ size_t mark_saved(Graph& graph, std::span<const NodeId> saved) {
     if (marked != node && mark.has_parts && !has_part(mark, *part)) {
       add_part(graph, marked, mark, *part, {});
     }
-    if (wants_recompute(graph[node].tag)) graph[node].tag = Tag::kMustSave;
     ++total;
   }
   size_t changed = 0;

@@ -98,8 +98,7 @@ MarkMap find_marks(const Graph& graph, const PhaseMap& phases);
 
 // Writes save marks for the values `saved`. A getitem in `saved` is marked by adding its index to
 // the mark of its call, unless this mark already covers the whole call. Skips inputs, attributes
-// and symbols. Replaces a recompute tag of a value in `saved` by MUST_SAVE. Returns the number of
-// nodes whose mark is new or changed. O(saved).
+// and symbols. Returns the number of nodes whose mark is new or changed. O(saved).
 size_t mark_saved(Graph& graph, std::span<const NodeId> saved);
 
 // Adds `names` to the save mark of the call `node`. Creates the mark if the call has none. Raises

@@ -27,7 +27,7 @@ constexpr TagRuleText kRules[] = {
      "an output of a checkpoint region that a later region reads, or an output of a region with backward hooks (for "
      "nodes without a region, the layer is the region)",
      "saved", "a later region reads it to recompute, so it is saved at the boundary",
-     "put the value and its consumer into one checkpoint region"},
+     "PyTorch saves it as well; to recompute it, put it and its consumer into one checkpoint region"},
     {TagRule::kMustRecompute,
      "MUST_RECOMPUTE by the author of the model, even against another tag or a mark; MUST_RECOMPUTE by a pass, on a "
      "value without a mark",
@@ -222,7 +222,8 @@ class Decider {
     TagDecision& base = decisions_.of[buffer.producer];
     if (!base.recompute || storages_.buffers(buffer.producer).size() != 1) return;
     base.recompute = false;
-    base.rule = TagRule::kInherited;
+    // A view that must not run again is an in-place write to the base.
+    base.rule = decisions_.of[view].rule == TagRule::kUnrepeatable ? TagRule::kWritten : TagRule::kInherited;
   }
 
   void remark(NodeId node, std::string_view code, std::string text) {

@@ -221,6 +221,16 @@ void warn_of_marks(const Graph& graph, const PartitionOptions& options, PassResu
                   ": compat=torch ignores the mark ap_must_save (use mode=save-all)");
 }
 
+// Replaces the recompute tag of a saved value by MUST_SAVE, because PyTorch's partitioners would
+// follow the tag. The ledger of erased nodes keeps the old tag and its verdict.
+void replace_tag(Graph& graph, NodeId node) {
+  record_tag(graph, node, kPartition);
+  graph[node].tag = Tag::kMustSave;
+  NodeExtra& extra = graph.mutable_extra(node);
+  extra.tag_source = TagSource{graph.module().intern(kPartition), true, {}};
+  extra.verdict = TagVerdict{Verdict::kHonoured, TagRule::kMustSave, extra.tag_source->pass, {}};
+}
+
 // Marks the saved values, and sets the verdict of their marks to `honoured`.
 void write_marks(Graph& graph, Facts& facts, const std::vector<NodeId>& saved, PassResult& result) {
   result.count("marked", static_cast<int64_t>(mark_saved(graph, saved)));
@@ -228,6 +238,7 @@ void write_marks(Graph& graph, Facts& facts, const std::vector<NodeId>& saved, P
   const TagVerdict honoured{Verdict::kHonoured, TagRule::kReplay, graph.module().intern(kPartition), {}};
   for (const NodeId node : saved) {
     if (!marks.is_saved.get(node)) continue;
+    if (wants_recompute(graph[node].tag)) replace_tag(graph, node);
     std::optional<TagVerdict>& verdict = graph.mutable_extra(node).mark_verdict;
     if (verdict.has_value() && verdict->verdict == Verdict::kHonoured) continue;
     verdict = honoured;

@@ -65,6 +65,8 @@ class Judge {
     if (plan_.recomputed[node]) return verdict(Verdict::kHonoured, decided);
     if (!is_needed(node)) return verdict(Verdict::kMoot, decided);
     if (plan_.blocked[node] == TagRule::kUnrepeatable) return verdict(Verdict::kConflicting, decided);
+    // The node may be a view of memory that is kept only because of the node.
+    if (decided == TagRule::kUnrepeatable) return verdict(Verdict::kOverridden, decided);
     if (is_view_of_kept(facts_, plan_, node)) {
       if (is_part_to_recompute(node) && read_.get(node)) return verdict(Verdict::kOverridden, TagRule::kInherited);
       return verdict(read_.get(node) ? Verdict::kImplied : Verdict::kMoot, TagRule::kKeptAnyway);

@@ -73,6 +73,22 @@ TEST_CASE("cli tags: --strict-tags refuses what is ignored, not what is honoured
   CHECK(run_fxopt({"tags", graphs.out, "--strict-tags"}).exit == 0);
 }
 
+TEST_CASE("cli tags: --strict-tags permits outputs of checkpoint regions, which PyTorch saves") {
+  const TempFolder folder;
+  const auto exit_of = [&](const std::string& body) {
+    write_text(folder / "in.fxg", "graph @main {\n  %x: f32[4] = placeholder()\n" + body + "}\n");
+    return run_fxopt({"opt", folder / "in.fxg", "-o", folder / "out.fxg", "--passes", "remat", "--strict-tags"}).exit;
+  };
+  CHECK(exit_of("  %a: f32[4] = aten.exp.default(%x) {tag=MUST_RECOMPUTE, region={id=1}}\n"
+                "  %b: f32[4] = aten.exp.default(%a) {tag=MUST_RECOMPUTE, region={id=2}}\n"
+                "  %loss: f32[] = aten.sum.default(%b)\n"
+                "  %g: f32[4] = aten.mul.Tensor(%b, %x) {phase=backward}\n  return (%loss, %g)\n") == 0);
+  CHECK(exit_of("  %a: f32[4] = aten.exp.default(%x) {tag=MUST_RECOMPUTE, region={id=1}}\n"
+                "  %b: f32[4] = aten.exp_.default(%a)\n"
+                "  %loss: f32[] = aten.sum.default(%a)\n"
+                "  %g: f32[4] = aten.mul.Tensor(%a, %x) {phase=backward}\n  return (%loss, %g)\n") == 4);
+}
+
 std::string reason_of(const std::string& path, const std::string& node, std::string& outcome) {
   const nlohmann::json file = tags_of(path);
   for (const nlohmann::json& tag : file["tags"]) {
