@@ -11,9 +11,10 @@
 namespace fxopt {
 namespace {
 
-// Policies that recompute no matmul, every second matmul, or all matmuls. The cheapest policy comes
-// first.
-constexpr std::string_view kPolicies[] = {"sac{policy=per-op,recompute-every=0},remat", "sac{policy=per-op},remat",
+// The cheapest policy comes first. The minimal cut recomputes only cheap operators, and needs a
+// joint graph. The policies of `sac` recompute no matmul, every second matmul, or all matmuls.
+constexpr std::string_view kPolicies[] = {"partition{mode=min-cut,cut=false}",
+                                          "sac{policy=per-op,recompute-every=0},remat", "sac{policy=per-op},remat",
                                           "sac{policy=full},remat"};
 
 bool has_recompute_tags(const Graph& graph) {
