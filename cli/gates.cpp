@@ -68,11 +68,16 @@ std::string grown_text(const DeviceMemory& before, const PeakRow& peak_before, c
                        const PeakRow& peak_after) {
   const LiveSetChange live = compare_live_sets(before, peak_before, after, peak_after);
   std::string text;
-  size_t named = 0;
+  size_t named = 0, more = 0;
   for (const StorageChange& change : live.changes) {
-    if (change.growth() <= 0 || named == kMaxNamed) break;
+    if (change.growth() <= 0) break;
+    if (named == kMaxNamed) {
+      ++more;
+      continue;
+    }
     text += (named++ == 0 ? "grew at the peak: " : "; ") + change_text(change);
   }
+  if (more > 0) text += "; and " + std::to_string(more) + " more";
   if (named == 0) text = "no storage at the peak has grown, but blocks or segments have grown";
   if (live.moved) {
     text += "; the peak moved from %" + printable_line(peak_before.node) + " to %" + printable_line(peak_after.node);
@@ -225,7 +230,7 @@ Result<nlohmann::ordered_json> MemoryGates::read_report(std::string hint) const 
   if (!text.ok()) {
     Error error = text.error();
     if (error.code == ErrorCode::kFileOpen)
-      error.hint = "write the baseline first: make the same call with --update-baseline";
+      error.hint = "write the baseline first, with --update-baseline in place of --max-growth and --max-ratio";
     return error;
   }
   nlohmann::ordered_json whole = nlohmann::ordered_json::parse(*text, nullptr, false);

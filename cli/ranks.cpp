@@ -75,6 +75,14 @@ void print_groups(std::ostream& out, const RankReport& report) {
   if (rows > kMaxRows) out << "  " << rows - kMaxRows << " more groups; --json lists all\n";
 }
 
+// Returns the first words of the result. Calls are compared only on groups with several files.
+std::string verdict_text(const RankReport& report) {
+  if (!report.conflicts.empty()) return "the collectives do not match";
+  const bool is_compared = std::ranges::any_of(
+      report.rows, [](const RankReport::Row& row) { return row.missing.size() + 1 < row.group.ranks.size(); });
+  return is_compared ? "ok" : "only waits were checked, because no process group has two of the given ranks";
+}
+
 void add_json(nlohmann::ordered_json& result, const RankReport& report) {
   using Json = nlohmann::ordered_json;
   result["groups"] = json_list(report.rows, [](const RankReport::Row& row) -> Json {
@@ -118,8 +126,7 @@ void say_limits(Console& console, const std::vector<RankTrace>& traces, const Ra
   const std::vector<int64_t> ranks(missing.begin(), missing.end());
   console.warning("without-file", {},
                   count_text(ranks.size(), "rank") +
-                      " of the process groups not compared, because no file is given: " + format_numbers(ranks) +
-                      (traces.size() == 1 ? " (a single file is checked only for missing waits)" : ""));
+                      " of the process groups not compared, because no file is given: " + format_numbers(ranks));
 }
 
 }  // namespace
@@ -138,8 +145,8 @@ CommandBody declare_ranks(Options options) {
     size_t calls = 0;
     for (const RankTrace& trace : traces) calls += trace.calls.size();
     console.result()["verdict"] = report.conflicts.empty() ? "ok" : "diverge";
-    console.product() << who << ": " << (report.conflicts.empty() ? "ok" : "the collectives do not match") << ", "
-                      << count_text(calls, "call") << " on " << count_text(report.rows.size(), "group") << '\n';
+    console.product() << who << ": " << verdict_text(report) << ", " << count_text(calls, "call") << " on "
+                      << count_text(report.rows.size(), "group") << '\n';
     print_groups(console.product(), report);
     add_json(console.result(), report);
     say_limits(console, traces, report);

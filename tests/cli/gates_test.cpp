@@ -278,6 +278,27 @@ TEST_CASE("cli mem --max-growth: where the peak moves, what grew there is named 
   CHECK(contains(added, "grew at the peak: %e (u8[8192], temporary): new, 8.00 KiB (8192 B); the peak moved from %b"));
 }
 
+TEST_CASE("cli mem --max-growth: storages beyond the fifth are counted") {
+  const Steps steps;
+  steps.write(std::string(kChain));
+  steps.bless();
+  std::string more, names = "%d";
+  for (const char letter : std::string_view("efghijk")) {
+    more.append("  %").append(1, letter).append(": u8[8192]@cuda:0 = aten.new_empty.default(%c, [8192])\n");
+    names.append(", %").append(1, letter);
+  }
+  const std::string text = replaced(kChain, "  return %d", more + "  return (" + names + ")");
+  steps.write(text);
+  const CliResult result = steps.mem({"--baseline", steps.base, "--max-growth", "0%"});
+  CHECK(result.exit == 5);
+  CHECK(contains(result.err, "; and 2 more; the peak moved"));
+}
+
+TEST_CASE("cli mem: --steady says that nothing is added for a graph without gradients") {
+  const Steps steps;
+  CHECK(contains(steps.mem({"--steady"}).out, "steady with no gradients and no optimizer state added: "));
+}
+
 TEST_CASE("cli mem --max-growth: a storage that is read later is named with both its ends") {
   const Steps steps;
   steps.write(std::string(kChain));

@@ -55,7 +55,7 @@ TEST_CASE("opt: a baseline is written, compared with, and never written over", "
   const TempFolder folder;
   const std::string in = kData + "gpt2_flb_twin.pb.zst", out = folder / "out.pb", base = folder / "base.json";
   check_ended(opt(in, out, "dce", {"--baseline", base, "--max-growth", "0%"}), 10,
-              "write the baseline first: make the same call with --update-baseline");
+              "write the baseline first, with --update-baseline in place of --max-growth and --max-ratio");
   CHECK(opt(in, out, "sac{policy=full},remat,dce", {"--baseline", base, "--update-baseline"}).exit == 0);
   CHECK(run_fxopt({"mem", out, "--baseline", base, "--max-growth", "0%"}).exit == 0);
   CHECK(opt(in, out, "sac{policy=full},remat,dce", {"--baseline", base, "--max-growth", "0%"}).exit == 0);

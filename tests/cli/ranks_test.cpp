@@ -61,6 +61,7 @@ TEST_CASE("cli ranks: what is not looked at is said") {
   const RankFiles files;
   const CliResult alone = run_fxopt({"ranks", files.zero});
   CHECK(alone.exit == 0);
+  CHECK(alone.out.starts_with("rank 0: only waits were checked, because no process group has two of the given ranks"));
   CHECK(
       alone.err.find("warning[without-file]: 1 rank of the process groups not compared, because no file is given: 1") !=
       std::string::npos);

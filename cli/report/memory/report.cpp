@@ -81,7 +81,10 @@ class Describer {
     memory.resized = report.resized.size();
     memory.unknown = report.unknown_buffers;
     memory.is_steady = view_.measure.trace.steady.has_value();
-    if (memory.is_steady) memory.steady = steady_text(*view_.measure.trace.steady);
+    if (memory.is_steady) {
+      memory.steady = footprint_.memory.trained.empty() ? "no gradients and no optimizer state added"
+                                                        : steady_text(*view_.measure.trace.steady);
+    }
     if (view_.measure.trace.profile != nullptr) memory.profile = view_.measure.trace.profile->name;
     for (const NodeId node : report.unknown_nodes) memory.unknown_nodes.push_back(name(node));
     memory.symbols = symbol_rows(footprint_);

@@ -247,7 +247,8 @@ std::string advice_text(const Advice& advice) {
   const std::string command = "`fxopt opt " + advice.input + " -o smaller.pb --passes '" + advice.pipeline + "'` ";
   const std::string_view known = advice.is_certain ? "" : " as far as is known";
   std::string text = advice.holds ? command + std::string(goal) + std::string(known) + ": "
-                                  : "no tried recompute policy is enough; " + command + "lowers the peak most: ";
+                                  : "no tried recompute policy is enough (`fxopt help memory` lists them); " + command +
+                                        "lowers the peak most: ";
   text += advice.metric + " peak " + size_text(advice.after);
   if (advice.before.has_value()) text += " (now " + size_text(*advice.before) + ")";
   if (advice.spare.has_value()) {
