@@ -58,7 +58,7 @@ def call(program: str, arguments: Sequence[str], folder: pathlib.Path) -> Json:
     if run.returncode != 0:
         errors = told.get("errors", [])
         code = str(errors[0].get("code", "")) if errors else ""
-        message = run.stderr.strip() or f"{program} exited with {run.returncode}"
+        message = run.stderr.strip().replace(f"{folder}/", "") or f"{program} exited with {run.returncode}"
         raise FxoptError(message, code, run.returncode, errors)
     return told
 
