@@ -115,10 +115,9 @@ void NamedMemory::settle(uint32_t storage, const Hash128& content) {
 }
 
 void NamedMemory::change_geometry(uint32_t object, GeometryId geometry) {
-  const bool is_same = geometries_.key(objects_[object].geometry) == geometries_.key(geometry);
-  if (is_same && !is_unsure(object)) return;
+  if (objects_[object].geometry == geometry && !is_unsure(object)) return;
   objects_[object].geometry = geometry;
-  object_groups_.change(object, geometries_.key(geometry));
+  object_groups_.change(object, geometries_.exact_key(geometry));
 }
 
 void NamedMemory::move(uint32_t object, uint32_t storage, const Hash128& call) {
