@@ -270,6 +270,9 @@ class Collector {
   Collector(const Module& module, Auditor* auditor) : module_(module), auditor_(auditor) {}
 
   std::vector<TagOutcome> run() {
+    for (const ErasedNode& erased : module_.erased) {
+      if (!erased.is_mark && erased.verdict.has_value()) ledger_[NodeKey(erased.graph, erased.uid)] = &erased;
+    }
     for (const GraphId id : module_.graphs()) add(module_.graph(id));
     for (const ErasedNode& erased : module_.erased) note_merged(erased.origins);
     for (const ErasedNode& erased : module_.erased) add(erased);
@@ -309,8 +312,15 @@ class Collector {
     TagOutcome one = outcome_of_tag(graph, node);
     if (auditor_ != nullptr) auditor_->complete(graph, node, one);
     if (!is_copied(graph.extra(node))) return outcomes_.push_back(std::move(one));
-    rewritten_.emplace(NodeKey(graph.name(), graph[node].uid), one);
-    // This tag was copied from tags of erased nodes, which get the same outcome.
+    const NodeKey own(graph.name(), graph[node].uid);
+    rewritten_.emplace(own, one);
+    if (const auto earlier = ledger_.find(own); earlier != ledger_.end()) {
+      one.verdict = earlier->second->verdict->verdict;
+      one.rule = earlier->second->verdict->rule;
+      one.pass = module_.text(earlier->second->verdict->pass);
+    }
+    // This tag, or the earlier tag of the node, was copied from tags of erased nodes, which get the
+    // same outcome.
     for (const Origin& origin : graph.extra(node)->origins) {
       if (origin.kind != OriginKind::kMerged && origin.kind != OriginKind::kReplaced) continue;
       const auto [known, is_new] = copied_.try_emplace(NodeKey(origin.graph, origin.uid), one);
@@ -359,7 +369,8 @@ class Collector {
   std::vector<TagOutcome> outcomes_;
   // By erased node: the outcome of its tag, which was copied to another node.
   std::map<NodeKey, TagOutcome> copied_;
-  std::map<NodeKey, TagOutcome> rewritten_;  // by node: the tag that replaces the node's own tag
+  std::map<NodeKey, TagOutcome> rewritten_;      // by node: the tag that replaces the node's own tag
+  std::map<NodeKey, const ErasedNode*> ledger_;  // judged tags of erased nodes, and earlier tags of nodes
   // nodes merged into another node, which may itself be erased
   std::set<NodeKey> merged_;
   std::set<std::pair<std::string, std::string>> names_;  // graph, marked value
@@ -389,9 +400,10 @@ bool breaks_strict_tags(const TagOutcome& outcome) {
            outcome.rule != TagRule::kPreference;
   }
   if (outcome.is_ignored || (outcome.lacks_backward && wants_recompute(outcome.tag))) return true;
-  // PyTorch also saves the outputs of checkpoint regions against their tags.
-  return outcome.verdict == Verdict::kOverridden && outcome.tag == Tag::kMustRecompute &&
-         outcome.rule != TagRule::kRegionBoundary;
+  // PyTorch also saves the outputs of checkpoint regions against their tags. If the graph has no
+  // regions, layers stand in for them, and PyTorch would recompute the value.
+  const bool is_saved_by_torch = outcome.rule == TagRule::kRegionBoundary && !outcome.region.empty();
+  return outcome.verdict == Verdict::kOverridden && outcome.tag == Tag::kMustRecompute && !is_saved_by_torch;
 }
 
 bool awaits_remat(const TagOutcome& outcome) {

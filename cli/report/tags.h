@@ -69,8 +69,8 @@ std::string_view outcome_word(const TagOutcome& outcome);
 
 // True if --strict-tags refuses the outcome. --strict-tags refuses:
 // - a tag that is dropped, conflicting or ignored
-// - a MUST_RECOMPUTE that is overridden, unless the value is an output of a checkpoint region that
-//   a later region reads: PyTorch's partitioners save these outputs as well
+// - a MUST_RECOMPUTE that is overridden, unless the value is an output of a recorded checkpoint
+//   region (rule region_boundary): PyTorch's partitioners save these outputs as well
 // - a recompute tag in a step without backward
 // - a save mark that is dropped, or overridden by anything except a recompute tag
 //

@@ -27,7 +27,7 @@ constexpr TagRuleText kRules[] = {
      "an output of a checkpoint region that a later region reads, or an output of a region with backward hooks (for "
      "nodes without a region, the layer is the region)",
      "saved", "a later region reads it to recompute, so it is saved at the boundary",
-     "PyTorch saves it as well; to recompute it, put it and its consumer into one checkpoint region"},
+     "PyTorch also saves outputs of checkpoint regions; to recompute it, put it and its consumer into one region"},
     {TagRule::kMustRecompute,
      "MUST_RECOMPUTE by the author of the model, even against another tag or a mark; MUST_RECOMPUTE by a pass, on a "
      "value without a mark",
@@ -257,7 +257,7 @@ std::string_view why_unrepeatable(const Graph& graph, NodeId node, EffectMap& ef
   if (!graph[node].is_call()) return {};
   const Effect effects = effects_of.of(node);
   if (has_effect(effects, Effect::kMutates)) return "writes its argument";
-  if (has_effect(effects, kUndescribed)) return "is an operator without a description, which may have effects";
+  if (has_effect(effects, kUndescribed)) return "may have side effects: fxopt has no description of its operator";
   if (is_message(graph, node)) return "sends or receives a message, and the other rank does so only once";
   if (has_effect(effects, Effect::kAsserts)) return "only checks a condition";
   if (has_effect(effects, Effect::kBarrier)) return "is a barrier";

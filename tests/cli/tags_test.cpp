@@ -83,10 +83,30 @@ TEST_CASE("cli tags: --strict-tags permits outputs of checkpoint regions, which 
                 "  %b: f32[4] = aten.exp.default(%a) {tag=MUST_RECOMPUTE, region={id=2}}\n"
                 "  %loss: f32[] = aten.sum.default(%b)\n"
                 "  %g: f32[4] = aten.mul.Tensor(%b, %x) {phase=backward}\n  return (%loss, %g)\n") == 0);
+  // Without recorded regions, PyTorch would recompute %a.
+  CHECK(exit_of("  %a: f32[4] = aten.exp.default(%x) {tag=MUST_RECOMPUTE, module_path=\"layers.0\"}\n"
+                "  %b: f32[4] = aten.exp.default(%a) {tag=MUST_RECOMPUTE, module_path=\"layers.1\"}\n"
+                "  %loss: f32[] = aten.sum.default(%b)\n"
+                "  %g: f32[4] = aten.mul.Tensor(%b, %x) {phase=backward}\n  return (%loss, %g)\n") == 4);
   CHECK(exit_of("  %a: f32[4] = aten.exp.default(%x) {tag=MUST_RECOMPUTE, region={id=1}}\n"
                 "  %b: f32[4] = aten.exp_.default(%a)\n"
                 "  %loss: f32[] = aten.sum.default(%a)\n"
                 "  %g: f32[4] = aten.mul.Tensor(%a, %x) {phase=backward}\n  return (%loss, %g)\n") == 4);
+}
+
+TEST_CASE("cli tags: mark-saved keeps the outcome of a tag that cse merged before") {
+  const TempFolder folder;
+  write_text(folder / "in.fxg",
+             "graph @main {kind=joint, num_forward_outputs=1} {\n  %x: f32[4] = placeholder() {input={role=input}}\n"
+             "  %d: f32[4] = placeholder() {input={role=tangent}}\n  %a: f32[4] = aten.exp.default(%x)\n"
+             "  %b: f32[4] = aten.exp.default(%x) {tag=MUST_RECOMPUTE}\n"
+             "  %v: f32[4] = aten.view.default(%b, [4]) {tag=MUST_SAVE}\n  %y: f32[4] = aten.mul.Tensor(%a, %v)\n"
+             "  %g: f32[4] = aten.mul.Tensor(%d, %v)\n  %h: f32[4] = aten.mul.Tensor(%g, %b)\n  return (%y, %h)\n}\n");
+  for (const std::string passes : {"cse,partition", "cse,partition{mark-saved=true}"}) {
+    const CliResult result =
+        run_fxopt({"opt", folder / "in.fxg", "-o", folder / "out.fxg", "--passes", passes, "--strict-tags"});
+    CHECK(result.exit == 4);  // %b is overridden
+  }
 }
 
 std::string reason_of(const std::string& path, const std::string& node, std::string& outcome) {
@@ -140,7 +160,7 @@ TEST_CASE("cli tags: tags for recompute in a graph without backward are a warnin
 
 TEST_CASE("cli opt: tags that no pass of the pipeline carries out are said so") {
   const Graphs graphs;
-  const std::string words = "because no pass that ran carries out recompute tags";
+  const std::string words = "(no pass of the pipeline carries out recompute tags)";
   CHECK(contains(run_fxopt({"opt", graphs.tagged, "-o", graphs.out, "--passes", "cse"}).err, words));
   CHECK_FALSE(contains(run_fxopt({"opt", graphs.tagged, "-o", graphs.out, "--passes", "cse,remat"}).err, words));
 }
