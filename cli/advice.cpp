@@ -56,7 +56,7 @@ bool fill_peaks(const DeviceFootprint& measured, const DeviceFootprint& device, 
   advice.after = after->bytes;
   if (const std::optional<Fit> then = device.fit(goal.expandable); advice.holds && then.has_value()) {
     advice.spare = then->spare;
-    advice.is_certain = then->is_certain;
+    advice.is_certain = advice.is_certain && then->is_certain;
   }
   advice.is_for_budget = !runs_out;
   return true;
@@ -87,6 +87,7 @@ std::vector<std::optional<Advice>> advise(const Footprint& footprint, MeasureOpt
       Advice advice;
       advice.pipeline = policy;
       advice.holds = device != tried.devices.end() && holds(*device, goals[i]);
+      advice.is_certain = tried.memory.unknown_buffers == 0;
       is_done = is_done && advice.holds;
       if (device == tried.devices.end() || !fill_peaks(measured, *device, goals[i], advice)) continue;
       advice.flops_before = before.flops;

@@ -78,6 +78,7 @@ void print_groups(std::ostream& out, const RankReport& report) {
 // Returns the first words of the result. Calls are compared only on groups with several files.
 std::string verdict_text(const RankReport& report) {
   if (!report.conflicts.empty()) return "the collectives do not match";
+  if (report.rows.empty()) return "nothing to compare";
   const bool is_compared = std::ranges::any_of(
       report.rows, [](const RankReport::Row& row) { return row.missing.size() + 1 < row.group.ranks.size(); });
   return is_compared ? "ok" : "only waits were checked, because no process group has two of the given ranks";
