@@ -208,7 +208,7 @@ bool check_tags(Console& console, const std::vector<TagOutcome>& outcomes, const
   if (unjudged > 0) {
     console.error({ErrorCode::kTagConflict,
                    count_text(static_cast<size_t>(unjudged), "recompute tag") +
-                       " not carried out, because no pass that ran carries out tags",
+                       " not carried out, because no pass of the pipeline carries out recompute tags",
                    "add remat to the pipeline, or give --strict-tags only to the call that runs remat",
                    where_in(shown_input(path))});
   }
@@ -262,7 +262,7 @@ void print_outcomes(Console& console, const OptFlags& flags, const std::vector<T
   const std::string marks = outcomes_text(outcomes, OutcomesOf::kMarks);
   if (!tags.empty()) console.notes() << "tags: " << tags;
   if (std::any_of(outcomes.begin(), outcomes.end(), awaits_remat)) {
-    console.notes() << ", because no pass that ran carries out recompute tags";
+    console.notes() << " (no pass of the pipeline carries out recompute tags)";
   }
   if (!marks.empty()) console.notes() << (tags.empty() ? "" : "; ") << "marks (ap_must_save): " << marks;
   if (product != "-" && !is_special_file(product))
@@ -647,9 +647,10 @@ void declare_checks(Options& options, OptFlags& flags) {
            "how far passes may change results: exact (default) keeps every bit, reorders-reductions may change the "
            "order of sums, and changes-numerics may change results in other ways")
       .type("CLASS");
-  options.flag("--no-reproducer", flags.no_reproducer,
-               "after an internal error, do not write a file that reproduces the error. Use this option in the command "
-               "of `fxopt reduce`");
+  options.flag(
+      "--no-reproducer", flags.no_reproducer,
+      "after an internal error, do not write a file that reproduces the error. The command that `fxopt reduce` "
+      "repeats needs this option");
   options.flag("--explain", flags.explain, "print the remarks: each node that a pass left unchanged, and the reason");
   options.flag("--strict", flags.strict,
                "exit with 4 and write nothing if fxopt cannot prove that the output of each pass computes the same as "

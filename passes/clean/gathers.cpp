@@ -151,9 +151,11 @@ class ApartFinder {
       text += (text.empty() ? "" : "; ") + reason + (count_ == 1 ? "" : " (" + std::to_string(number) + ")");
     }
     result_.warn(graph_, repeated_, "gathers-apart",
-                 std::to_string(count_) + (count_ == 1 ? " repeated gather" : " repeated gathers") +
-                     " of parameters not merged, first %" + std::string(graph_.name_of(repeated_)) +
-                     (reasons_.size() == 1 ? ". Reason: " : ". Reasons: ") + text);
+                 std::to_string(count_) +
+                     (count_ == 1 ? " repeated gather of a parameter is not merged: %"
+                                  : " repeated gathers of parameters are not merged. The first is %") +
+                     std::string(graph_.name_of(repeated_)) + (reasons_.size() == 1 ? ". Reason: " : ". Reasons: ") +
+                     text);
   }
 
  private:

@@ -52,9 +52,10 @@ class Finder {
                          " not replaced by the rank's own shard" + (stays_ == 1 ? ": %" : ". The first is %") + first_);
     }
     if (!is_rank_known_) {
-      result_.warn(graph_, "rank-unknown",
-                   "no slice is known to be the rank's own shard: the file does not give its rank, or the rank is not "
-                   "in the gather's group");
+      result_.warn(
+          graph_, "rank-unknown",
+          "the file does not record a rank, or the rank is not in the gather's group. No slice is therefore known "
+          "to be the rank's own shard");
     }
     return std::move(found_);
   }
@@ -462,12 +463,13 @@ void remark_on_unread(const Graph& graph, const AliasRoundTripsOptions& options,
   const NodeId first = *gathers.begin();
   result.remark(graph, first, "unread",
                 std::to_string(unread) +
-                    (unread == 1 ? " gather without consumers is kept" : " gathers without consumers are kept") +
-                    ", first %" + std::string(graph.name_of(first)) +
+                    (unread == 1 ? " gather without consumers is kept: %"
+                                 : " gathers without consumers are kept. The first is %") +
+                    std::string(graph.name_of(first)) +
                     std::string(options.drop_gathers == DropGathers::kShown
-                                    ? ": one rank's file does not show that every rank drops it (set "
-                                      "drop-gathers=always, and check all results with fxopt ranks)"
-                                    : ": drop-gathers=never, or a control dependency holds it"));
+                                    ? ". Reason: one rank's file does not show that all ranks remove the gather. To "
+                                      "remove it, set drop-gathers=always, and check all results with fxopt ranks"
+                                    : ". Reason: drop-gathers=never, or the gather has a control dependency"));
 }
 
 }  // namespace

@@ -156,8 +156,10 @@ class ReductionMerger {
     replacer_.finish();
     if (stays_ > 0) {
       result_.remark(graph_, "not-merged",
-                     std::to_string(stays_) + (stays_ == 1 ? " sum" : " sums") + " of two reductions" +
-                         (stays_ == 1 ? " is not merged: %" : " are not merged. The first is %") + first_);
+                     std::to_string(stays_) +
+                         (stays_ == 1 ? " sum of two reductions is not turned into one reduction: %"
+                                      : " sums of two reductions are not turned into one reduction. The first is %") +
+                         first_);
     }
     return merged;
   }
