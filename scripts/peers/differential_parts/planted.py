@@ -200,7 +200,7 @@ CHOICES: tuple[Planted, ...] = (
     _cut("torch-static", "min-cut as PyTorch's: parameters are free to save", TORCH, "if («is_static(node)») return 0;", "false"),
     _cut("torch-reductions", "min-cut as PyTorch's: a result of less than a quarter of its operands' bytes is saved", TORCH, "return «made < given / 4 || (made == given / 4 && given % 4 != 0)»;", "false"),
     _cut("replay-parts", "mark-saved: only the saved results of a call with several are marked", MARKS, "add_part(graph, marked, mark, «*part», {});", "0"),
-    _cut("replay-tags", "mark-saved: a saved value tagged for recompute becomes MUST_SAVE", MARKS, "if («wants_recompute(graph[node].tag)») graph[node].tag = Tag::kMustSave;", "false"),
+    _cut("replay-tags", "mark-saved: a saved value tagged for recompute becomes MUST_SAVE", PARTITION, "if («wants_recompute(graph[node].tag)») replace_tag(graph, node);", "false"),
     _cut("replay-must-save", "save-all: MUST_SAVE is saved in addition", REPLAY, "if (!is_marked && «graph_[node].tag == Tag::kMustSave» && !gives_way(node)) {", "false"),
     _cut("marks-moved", "a mark moves to the replacement of its node", REPLACER, "std::vector<std::string> names = effective_names(gone); if («names.empty()») return;", "true"),
     _cut("marks-policy", "a policy's MUST_RECOMPUTE gives way to a mark", TAGS, "if (own == Tag::kMustRecompute) return «is_policy_tag(graph_, node)»;", "false"),
