@@ -129,8 +129,8 @@ def bytes_above_start(train: Callable[[], None]) -> int:
         trace = pathlib.Path(folder) / "trace.json"
         profile.export_chrome_trace(str(trace))
         events = json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]
-    changes = sorted((each["ts"], each["args"]["Bytes"]) for each in events if each.get("name") == "[memory]")
-    return max(itertools.accumulate(change for _, change in changes))
+    changes = sorted((each for each in events if each.get("name") == "[memory]"), key=lambda each: each["ts"])
+    return max(itertools.accumulate(each["args"]["Bytes"] for each in changes))
 
 
 class PartitionTest(unittest.TestCase):
