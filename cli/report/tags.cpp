@@ -313,8 +313,8 @@ class Collector {
     if (auditor_ != nullptr) auditor_->complete(graph, node, one);
     if (!is_copied(graph.extra(node))) return outcomes_.push_back(std::move(one));
     const NodeKey own(graph.name(), graph[node].uid);
-    rewritten_.emplace(own, one);
     if (const auto earlier = ledger_.find(own); earlier != ledger_.end()) {
+      rewritten_.emplace(own, one);
       one.verdict = earlier->second->verdict->verdict;
       one.rule = earlier->second->verdict->rule;
       one.pass = module_.text(earlier->second->verdict->pass);

@@ -151,11 +151,10 @@ class ApartFinder {
       text += (text.empty() ? "" : "; ") + reason + (count_ == 1 ? "" : " (" + std::to_string(number) + ")");
     }
     result_.warn(graph_, repeated_, "gathers-apart",
-                 std::to_string(count_) +
-                     (count_ == 1 ? " repeated gather of a parameter is not merged: %"
-                                  : " repeated gathers of parameters are not merged. The first is %") +
-                     std::string(graph_.name_of(repeated_)) + (reasons_.size() == 1 ? ". Reason: " : ". Reasons: ") +
-                     text);
+                 count_with_first(count_, " repeated gather of a parameter is not merged",
+                                  " repeated gathers of parameters are not merged",
+                                  "%" + std::string(graph_.name_of(repeated_))) +
+                     (reasons_.size() == 1 ? ". Reason: " : ". Reasons: ") + text);
   }
 
  private:

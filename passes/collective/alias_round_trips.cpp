@@ -47,9 +47,8 @@ class Finder {
     }
     if (stays_ > 0) {
       result_.remark(graph_, "left-out",
-                     std::to_string(stays_) +
-                         (stays_ == 1 ? " slice of a gathered tensor is" : " slices of gathered tensors are") +
-                         " not replaced by the rank's own shard" + (stays_ == 1 ? ": %" : ". The first is %") + first_);
+                     count_with_first(stays_, " slice of a gathered tensor is not replaced by the rank's own shard",
+                                      " slices of gathered tensors are not replaced by the rank's own shard", first_));
     }
     if (!is_rank_known_) {
       result_.warn(
@@ -231,7 +230,7 @@ class Finder {
     const auto [code, text] = find_obstacle(cut, source);
     if (!code.empty()) {
       result_.remark(graph_, cut, code, "not replaced by the rank's own shard: " + text);
-      if (stays_++ == 0) first_ = std::string(graph_.name_of(cut)) + ". Reason: " + text;
+      if (stays_++ == 0) first_ = "%" + std::string(graph_.name_of(cut)) + ". Reason: " + text;
       return;
     }
     Geometry moved = given_;
@@ -459,13 +458,10 @@ class Dropper {
 void remark_on_unread(const Graph& graph, const AliasRoundTripsOptions& options, const std::set<NodeId>& gathers,
                       PassResult& result) {
   if (gathers.empty()) return;
-  const size_t unread = gathers.size();
   const NodeId first = *gathers.begin();
   result.remark(graph, first, "unread",
-                std::to_string(unread) +
-                    (unread == 1 ? " gather without consumers is kept: %"
-                                 : " gathers without consumers are kept. The first is %") +
-                    std::string(graph.name_of(first)) +
+                count_with_first(std::ssize(gathers), " gather without consumers is kept",
+                                 " gathers without consumers are kept", "%" + std::string(graph.name_of(first))) +
                     std::string(options.drop_gathers == DropGathers::kShown
                                     ? ". Reason: one rank's file does not show that all ranks remove the gather. To "
                                       "remove it, set drop-gathers=always, and check all results with fxopt ranks"

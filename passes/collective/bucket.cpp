@@ -447,11 +447,11 @@ void report_unchanged(const Graph& graph, const BucketPlan& plan, PassResult& re
     left.push_back(i);
   }
   if (left.empty()) return;
-  result.remark(
-      graph, "left-out",
-      std::to_string(left.size()) + " of " + std::to_string(plan.collectives.size()) +
-          (left.size() == 1 ? " collectives is not bucketed: %" : " collectives are not bucketed. The first is %") +
-          std::string(graph.name_of(plan.collectives[left[0]].start)) + ". Reason: " + plan.obstacles[left[0]].text);
+  const std::string whole = " of " + std::to_string(plan.collectives.size()) + " collectives ";
+  result.remark(graph, "left-out",
+                count_with_first(std::ssize(left), whole + "is not bucketed", whole + "are not bucketed",
+                                 "%" + std::string(graph.name_of(plan.collectives[left[0]].start))) +
+                    ". Reason: " + plan.obstacles[left[0]].text);
 }
 
 bool has_tagged_member(const Graph& graph, const BucketPlan& plan) {

@@ -156,10 +156,8 @@ class ReductionMerger {
     replacer_.finish();
     if (stays_ > 0) {
       result_.remark(graph_, "not-merged",
-                     std::to_string(stays_) +
-                         (stays_ == 1 ? " sum of two reductions is not turned into one reduction: %"
-                                      : " sums of two reductions are not turned into one reduction. The first is %") +
-                         first_);
+                     count_with_first(stays_, " sum of two reductions is not turned into one reduction",
+                                      " sums of two reductions are not turned into one reduction", first_));
     }
     return merged;
   }
@@ -248,7 +246,7 @@ class ReductionMerger {
   }
   void stay(NodeId add, std::string_view code, const std::string& text) {
     result_.remark(graph_, add, code, "not merged: " + text);
-    if (stays_++ == 0) first_ = std::string(graph_.name_of(add)) + ". Reason: " + text;
+    if (stays_++ == 0) first_ = "%" + std::string(graph_.name_of(add)) + ". Reason: " + text;
   }
 
   Graph& graph_;

@@ -303,10 +303,9 @@ class Planner {
     if (!reasons_.empty()) {
       const auto& [place, obstacle] = *reasons_.begin();
       result_.remark(graph_, "left-out",
-                     std::to_string(reasons_.size()) +
-                         (reasons_.size() == 1 ? " nested gather is not fused: %"
-                                               : " nested gathers are not fused. The first is %") +
-                         name(collectives_[place].start) + ". Reason: " + obstacle.text);
+                     count_with_first(std::ssize(reasons_), " nested gather is not fused",
+                                      " nested gathers are not fused", "%" + name(collectives_[place].start)) +
+                         ". Reason: " + obstacle.text);
     }
     if (has_unknown_cost_ && !fusions_.empty()) {
       result_.warn(

@@ -20,4 +20,8 @@ std::string PassResult::near_name(const Graph& graph, const std::string& name) {
   return near.empty() ? "" : "; did you mean '" + std::string(near) + "'?";
 }
 
+std::string count_with_first(int64_t count, std::string_view one, std::string_view many, const std::string& first) {
+  return std::to_string(count) + (count == 1 ? std::string(one) + ": " : std::string(many) + ". The first is ") + first;
+}
+
 }  // namespace fxopt

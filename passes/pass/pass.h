@@ -124,6 +124,10 @@ struct EnumNames<Compat> {
   static constexpr EnumName<Compat> kAll[] = {{Compat::kFxopt, "fxopt"}, {Compat::kTorch, "torch"}};
 };
 
+// Returns the first words of a remark on `count` things: "1<one>: <first>" for one thing, or, for
+// example, "3<many>. The first is <first>". `one` and `many` begin with a space.
+std::string count_with_first(int64_t count, std::string_view one, std::string_view many, const std::string& first);
+
 // A pass works on one graph (`Graph&`). It works on the module (`Module&`) if it adds, replaces or
 // removes graphs, or reads several graphs. Every pass first makes a plan on const data. Applying
 // the plan cannot fail. Errors are reserved for input that the pass must refuse, such as a tag that

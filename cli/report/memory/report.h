@@ -86,7 +86,7 @@ struct Advice {
   std::optional<int64_t> before;
   int64_t after = 0;             // the peak with this policy
   std::optional<int64_t> spare;  // free memory of the allocator with this policy
-  bool is_certain = true;        // false if `spare` may be lower
+  bool is_certain = true;        // false if some sizes are unknown, or if `spare` may be lower
   bool is_for_budget = false;    // the step fits without this policy, but exceeds a budget
   int64_t flops_before = 0, flops_after = 0;
   int64_t moved_before = 0, moved_after = 0;  // bytes that the calls read and write
