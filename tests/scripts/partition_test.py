@@ -120,11 +120,13 @@ def names(graph_module: GraphModule) -> tuple[list[str], list[str]]:
     return inputs, [str(item) for item in graph_module.graph.output_node().args[0]]
 
 
-def bytes_above_start(train: Callable[[], None]) -> int:
-    """Returns the largest number of bytes that the second call of `train` allocates and holds."""
-    train()
+def bytes_above_start(model: nn.Module, loss: Callable[[], Tensor]) -> int:
+    """Returns the largest number of bytes that the second step allocates and holds. Gradients of the
+    first step are freed before."""
+    loss().backward()
+    model.zero_grad()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
-        train()
+        loss().backward()
     with tempfile.TemporaryDirectory() as folder:
         trace = pathlib.Path(folder) / "trace.json"
         profile.export_chrome_trace(str(trace))
@@ -329,13 +331,9 @@ class PartitionTest(unittest.TestCase):
             with self.subTest(passes), tempfile.TemporaryDirectory() as folder:
                 torch._dynamo.reset()
                 options = {"save": folder, "passes": passes}
+                model.zero_grad()
                 loss = torch.compile(lambda: model(inputs).square().mean(), backend=fxopt.backend, options=options)
-
-                def train() -> None:
-                    model.zero_grad()
-                    loss().backward()
-
-                peak = held + bytes_above_start(train)
+                peak = held + bytes_above_start(model, loss)
                 joint, result = f"{folder}/joint_0.pb", f"{folder}/result.pb"
                 subprocess.run([str(setting.find_fxopt()), "opt", joint, "--passes", passes, "-o", result], check=True)
                 graph = fxopt.mem(result)["graphs"][0]
