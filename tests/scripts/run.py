@@ -1,10 +1,11 @@
 """Runs every *_test.py beside this file with unittest, or those that a pattern names, one file on
-each core at a time:
+each core at a time, each in a process of its own (torch has state that one file would leave to the
+next, such as autograd's device threads):
 
     run.py [PATTERN] [--jobs N]
 
-Prints the output of each file when it ends. The last lines are the seconds of each file and
-`N passed, N failed, N skipped`."""
+Prints the skipped tests of each file when it ends, and its whole output if a test failed. The last
+lines are the seconds of each file and `N passed, N failed, N skipped`."""
 
 from __future__ import annotations
 
@@ -37,6 +38,12 @@ class Outcome:
     failed: int = 0
     skipped: int = 0
 
+    def report(self) -> str:
+        """Returns the lines that explain failed and skipped tests."""
+        if self.failed:
+            return self.said
+        return "".join(line for line in self.said.splitlines(True) if "... skipped" in line)
+
     def __str__(self) -> str:
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
@@ -45,7 +52,7 @@ def run_file(name: str) -> Outcome:
     """Runs the file in this process. The output of the tests is part of the outcome."""
     start = time.monotonic()
     said = io.StringIO()
-    with contextlib.redirect_stdout(said):
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         suite = unittest.defaultTestLoader.discover(str(FOLDER), pattern=name)
         result = unittest.TextTestRunner(stream=said, verbosity=2).run(suite)
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
@@ -56,21 +63,25 @@ def run_file(name: str) -> Outcome:
     return Outcome(said.getvalue(), time.monotonic() - start, passed, failed, skipped)
 
 
+def run_in_own_process(name: str) -> Outcome:
+    """Runs the file in a new process. A process that ends early counts as one failure."""
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+        try:
+            return process.submit(run_file, name).result()
+        except concurrent.futures.BrokenExecutor as error:
+            return Outcome(f"the process ended: {error}\n", failed=1)
+
+
 def run_files(names: list[str], jobs: int) -> dict[str, Outcome]:
-    """Runs each file in one of `jobs` processes. A process that ends early counts as one
-    failure."""
+    """Runs the files, `jobs` at a time."""
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // jobs)))
     outcomes = {}
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        running = {pool.submit(run_file, name): name for name in names}
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        running = {pool.submit(run_in_own_process, name): name for name in names}
         for done in concurrent.futures.as_completed(running):
             name = running[done]
-            try:
-                outcomes[name] = done.result()
-            except concurrent.futures.BrokenExecutor as error:
-                outcomes[name] = Outcome(f"the process ended: {error}\n", failed=1)
-            print(f"== {name}\n{outcomes[name].said}", flush=True)
+            outcomes[name] = done.result()
+            print(f"== {name}\n{outcomes[name].report()}", end="", flush=True)
     return outcomes
 
 
@@ -84,7 +95,9 @@ def main() -> int:
     for name, outcome in sorted(outcomes.items(), key=lambda item: -item[1].seconds):
         print(f"{outcome.seconds:6.1f} s  {name}: {outcome}")
     found = list(outcomes.values())
-    total = Outcome(passed=sum(o.passed for o in found), failed=sum(o.failed for o in found), skipped=sum(o.skipped for o in found))
+    total = Outcome(
+        passed=sum(o.passed for o in found), failed=sum(o.failed for o in found), skipped=sum(o.skipped for o in found)
+    )
     print(total)
     return 0 if total.failed == 0 and total.passed > 0 else 1
 
