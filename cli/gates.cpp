@@ -450,6 +450,22 @@ std::vector<Error> MemoryGates::check_growth(const std::string& path, const Grap
   return errors;
 }
 
+std::vector<std::string> MemoryGates::kept_limits(const GraphMemory& memory) const {
+  std::vector<std::string> lines;
+  for (const DeviceMemory& device : memory.devices) {
+    const std::string name = "@" + memory.graph + ", " + device_name(device) + ": ";
+    for (const Limit& limit : budgets_) {
+      const MemoryMetric metric = metric_of(device, limit.metric);
+      const std::optional<PeakRow> peak = device.peak(metric, expandable_);
+      if (!peak.has_value()) continue;
+      lines.push_back(name + std::string(metric_name(metric)) + " peak " + bytes_text(peak->bytes) +
+                      ", within the budget of " + bytes_text(limit.bytes));
+    }
+    if (flags_.must_fit && device.fit.has_value()) lines.push_back(name + verdict_text(device));
+  }
+  return lines;
+}
+
 std::vector<PeakGrowth> MemoryGates::compare(const std::string& path, const GraphMemory& memory) const {
   std::vector<PeakGrowth> list;
   const GraphMemory* before = growths_.empty() ? nullptr : baseline_of(path, memory.graph);

@@ -71,6 +71,11 @@ class MemoryGates {
   // - kBadOptionValue for a metric that no device of the graph has
   std::vector<Error> check(const std::string& path, const GraphMemory& memory) const;
 
+  // Returns a line for each budget and device, and for each device with --must-fit, such as
+  // "@main, cuda:0: ideal peak 22.69 GiB (24365354004 B), within the budget of 80.00 GiB". Requires
+  // that check() found no error.
+  std::vector<std::string> kept_limits(const GraphMemory& memory) const;
+
   // Returns the peaks whose growth is limited, one for each limit and device. The list is empty if
   // nothing is compared.
   std::vector<PeakGrowth> compare(const std::string& path, const GraphMemory& memory) const;

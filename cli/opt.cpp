@@ -572,7 +572,9 @@ class Optimization {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const Graph* graph : graphs) {
       GraphMemory memory = describe_memory(measure_logged(console_, gated_name_, *graph, view->measure), *view);
-      gate_.check(gated_name_, shown_input(gated_name_), memory, *view);
+      if (gate_.check(gated_name_, shown_input(gated_name_), memory, *view).empty()) {
+        for (const std::string& line : plan_.gates.kept_limits(memory)) console_.notes() << line << '\n';
+      }
       gate_.compare(gated_name_, shown_input(gated_name_), memory, console_.notes());
       if (plan_.gates.updates()) all.push_back(memory_json(memory, Storages::kAll));
     }

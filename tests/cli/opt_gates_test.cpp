@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "cli/print/table.h"
 #include "tests/catch.h"
 #include "tests/cli/run.h"
 
@@ -27,7 +28,9 @@ TEST_CASE("opt: a budget is on the result, and a broken one leaves no file", "[c
   const int64_t peak = peak_of({out});
   CHECK(peak < peak_of({in}));
   CHECK(std::filesystem::remove(out));
-  CHECK(opt(in, out, passes, {"--budget", std::to_string(peak) + "B"}).exit == 0);
+  const CliResult within = opt(in, out, passes, {"--budget", std::to_string(peak) + "B"});
+  CHECK(within.exit == 0);
+  CHECK(contains(within.err, ": ideal peak " + bytes_text(peak) + ", within the budget of " + bytes_text(peak) + "\n"));
   CHECK(std::filesystem::remove(out));
   const CliResult over = opt(in, out, passes, {"--budget", std::to_string(peak - 1) + "B", "--report"});
   check_ended(over, 5, "error[FX0501]");
