@@ -1,5 +1,6 @@
 // fxopt show: prints a graph as text, some of its nodes, a summary, or a drawing.
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <set>
@@ -225,9 +226,22 @@ class Shower {
   std::string drawing_;
 };
 
+// Fails if an input after the first is a missing file whose name could be the name of a node.
+Status check_names(const std::vector<std::string>& inputs) {
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    const std::string& input = inputs[i];
+    std::error_code unknown;
+    if (input == "-" || input.find_first_of("./") != std::string::npos || std::filesystem::exists(input, unknown))
+      continue;
+    const std::string node = input.starts_with('%') ? input.substr(1) : input;
+    return usage_error("there is no file '" + input + "'", "to print a node, use --node " + node);
+  }
+  return ok_status();
+}
+
 Status check_flags(Console& console, const ShowFlags& flags) {
-  const Status inputs = check_inputs(flags.inputs);
-  if (!inputs.ok()) return inputs.error();
+  if (const Status inputs = check_inputs(flags.inputs); !inputs.ok()) return inputs.error();
+  if (const Status names = check_names(flags.inputs); !names.ok()) return names.error();
   if (const Status selection = check_selection(flags.selection); !selection.ok()) return selection.error();
   if (!flags.summary && (flags.top.has_value() || flags.module_depth.has_value())) {
     return usage_error(std::string(flags.top.has_value() ? "--top" : "--module-depth") + " needs --summary",

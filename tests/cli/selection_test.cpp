@@ -73,6 +73,14 @@ TEST_CASE("cli show: a selection that is empty says what it was, a name that is 
   CHECK(contains(file.show({"--phase", "backwards"}).err, "did you mean 'backward'?"));
 }
 
+TEST_CASE("cli show: a node in place of a second file is found before a graph is printed") {
+  const std::string file = FXOPT_SOURCE_DIR "/testdata/llama1b.pb";
+  const CliResult result = run_fxopt({"show", file, "%mm_4"});
+  check_ended(result, 2, "to print a node, use --node mm_4");
+  CHECK(result.out.empty());
+  CHECK(run_fxopt({"show", file, "mm_4.pb"}).exit == 10);
+}
+
 TEST_CASE("cli show: options that need another one") {
   const ChainFile file;
   CHECK(file.show({"--depth", "1"}).exit == 2);
