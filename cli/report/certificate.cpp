@@ -27,9 +27,10 @@ std::string certificate_text(const Module& module, const Certificate& certificat
     out += (i == 0 ? "; may omit " : ", ") + printable_line(module.text(certificate.allowed[i]));
   }
   std::string rests;
-  if (certificate.recorded_views > 0) rests = count_text(certificate.recorded_views, "view") + " as recorded";
+  if (certificate.recorded_views > 0) rests = "the recorded sizes of " + count_text(certificate.recorded_views, "view");
   if (certificate.storage_id_views > 0) {
-    rests += (rests.empty() ? "" : " and ") + count_text(certificate.storage_id_views, "view") + " by storage ids only";
+    rests += (rests.empty() ? "" : " and ") + std::string("the recorded storage ids of ") +
+             count_text(certificate.storage_id_views, "view");
   }
   return rests.empty() ? out : out + "; the proof relies on " + rests;
 }

@@ -72,7 +72,8 @@ class Replayer {
       decision.rule = TagRule::kMustSave;
       if (!is_policy_tag(graph_, node)) {
         decisions_.remarks.push_back(
-            {node, "saved-besides", "saved by MUST_SAVE, although the first partition did not save the value"});
+            {node, "saved-besides",
+             "saved because of MUST_SAVE. The first partition, which wrote the marks, did not save it"});
       }
       return;
     }

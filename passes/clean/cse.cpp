@@ -240,7 +240,7 @@ class CsePlanner {
       return {"changed-in-place", "an in-place op changes the sizes, strides or storage of one of the two"};
     }
     if (!same_metadata(graph_, graph_[kept].value, graph_[node].value)) {
-      return {"values-differ", "their recorded values differ"};
+      return {"values-differ", "their recorded sizes, strides, types or other metadata differ"};
     }
     if (are_both_returned(kept, node)) return {"both-returned", "the caller gets both values"};
     if (reached_.get(node) && !are_one_tensor(kept, node)) {

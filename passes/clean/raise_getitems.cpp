@@ -29,14 +29,14 @@ bool is_free(Facts& facts, NodeId node, NodeId parent, PassResult& result) {
   const Graph& graph = facts.graph();
   if (is_held(graph, node) || graph.inputs(node).size() != 1) {
     if (graph.prev(node) != parent) {
-      result.remark(graph, node, "held",
-                    "a control dependency, an event or a computed index holds this getitem in place");
+      result.remark(graph, node, "held", "not moved: it has a control dependency, an event or a computed index");
     }
     return false;
   }
   if (graph.value(parent).kind != ValueKind::kAbsent) return true;
   if (!facts.storages().input_metadata_changes(node, parent, node)) return true;
-  result.remark(graph, node, "changed-in-place", "the sizes or strides of its input change before this getitem runs");
+  result.remark(graph, node, "changed-in-place",
+                "not moved: the sizes or strides of its input change in place before it runs");
   return false;
 }
 

@@ -257,7 +257,7 @@ class Finder {
                             " (ap_must_save), but not %" + std::string(graph_.name_of(source))};
     }
     if (is_awaited_[cut]) return {"held", "another node has a control dependency on the slice"};
-    if (is_held(graph_, cut)) return {"held", "a control dependency or an event holds the slice"};
+    if (is_held(graph_, cut)) return {"held", "the slice has a control dependency or an event"};
     if (storages.metadata_changes_after(cut) || storages.metadata_changes_after(source)) {
       return {"changed-in-place", "the sizes of the slice or of the gather's input change in place"};
     }
@@ -292,8 +292,7 @@ class Finder {
         }
         if (graph_.position(user) > graph_.position(last)) last = user;
         if (sees_storage(graph_, user)) {
-          return {"storage",
-                  "%" + std::string(graph_.name_of(user)) + " may read the storage of the slice beyond its elements"};
+          return {"storage", "%" + std::string(graph_.name_of(user)) + " may read memory outside the slice's elements"};
         }
         if (shares_memory(user, node) && met.insert(user).second) open.push_back(user);
       }
@@ -459,13 +458,16 @@ void remark_on_unread(const Graph& graph, const AliasRoundTripsOptions& options,
                       PassResult& result) {
   if (gathers.empty()) return;
   const NodeId first = *gathers.begin();
+  const std::string reason =
+      options.drop_gathers == DropGathers::kShown
+          ? "one rank's file does not show that all ranks remove the gather. To remove it, set drop-gathers=always, "
+            "and check the results of all ranks with fxopt ranks"
+      : options.drop_gathers == DropGathers::kNever ? "drop-gathers=never"
+                                                    : "the gather has a control dependency or an event";
   result.remark(graph, first, "unread",
                 count_with_first(std::ssize(gathers), " gather without consumers is kept",
                                  " gathers without consumers are kept", "%" + std::string(graph.name_of(first))) +
-                    std::string(options.drop_gathers == DropGathers::kShown
-                                    ? ". Reason: one rank's file does not show that all ranks remove the gather. To "
-                                      "remove it, set drop-gathers=always, and check all results with fxopt ranks"
-                                    : ". Reason: drop-gathers=never, or the gather has a control dependency"));
+                    ". Reason: " + reason);
 }
 
 }  // namespace
@@ -504,10 +506,11 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
     by_number += trip.is_on_all ? 0 : 1;
   }
   if (by_number > 0) {
-    result.warn(graph, "constant-index",
-                std::to_string(by_number) + (by_number == 1 ? " slice selects" : " slices select") +
-                    " this rank's own shard by a constant index. If another rank's file has the same index, passes may "
-                    "decide differently for that file. Check all results with fxopt ranks");
+    result.warn(
+        graph, "constant-index",
+        std::to_string(by_number) + (by_number == 1 ? " slice selects" : " slices select") +
+            " this rank's own shard by a constant index. In a file of another rank, a slice with the same index "
+            "is not replaced. Check the results of all ranks with fxopt ranks");
   }
   remark_on_unread(graph, options, dropper.run(), result);
   replacer.finish();

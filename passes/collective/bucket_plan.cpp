@@ -111,8 +111,7 @@ class Filter {
     if (!is_laid_out) return {"not-row-major", "its input is not a plain row-major tensor"};
     const NodeId by = find_reader(graph_, one.waits, [this](NodeId reader) { return sees_storage(graph_, reader); });
     if (by.is_valid()) {
-      return {"storage",
-              "%" + std::string(graph_.name_of(by)) + " may read the storage of the result beyond its elements"};
+      return {"storage", "%" + std::string(graph_.name_of(by)) + " may read memory outside the result's elements"};
     }
     return held(one);
   }
@@ -146,14 +145,14 @@ class Filter {
 
   Obstacle held(const Collective& one) const {
     if (one.waits.empty()) return {"unwaited", "nothing waits for it"};
-    if (is_held(graph_, one.start)) return {"held", "a control dependency or an event holds it"};
+    if (is_held(graph_, one.start)) return {"held", "it has a control dependency or an event"};
     for (UseId use = graph_.first_use(one.start); use.is_valid(); use = graph_.use(use).next) {
       const NodeId user = graph_.use(use).user;
       if (std::ranges::count(one.waits, user) > 0) continue;
       return {"read-early", "%" + std::string(graph_.name_of(user)) + " reads the result before a wait"};
     }
     for (const NodeId wait : one.waits) {
-      if (is_held(graph_, wait)) return {"held", "a control dependency or an event holds its wait"};
+      if (is_held(graph_, wait)) return {"held", "its wait node has a control dependency or an event"};
       for (const Dependence& dependence : dependences_.of(wait)) {
         if (dependence.on == one.start || follows(one.start, dependence.on)) continue;
         return {"held", "its wait must follow %" + std::string(graph_.name_of(dependence.on)) + " (" +

@@ -191,7 +191,7 @@ class ReductionMerger {
       }
       for (const NodeId node : {each->start, each->waits[0], add}) {
         if (is_held(graph_, node) || is_awaited_.get(node))
-          return "a control dependency or an event holds the sum or a reduction";
+          return "the sum or a reduction has a control dependency or an event";
         if (graph_[node].phase != graph_[one.start].phase || graph_[node].tag != graph_[one.start].tag) {
           return "the sum and the reductions differ in phase or tag";
         }

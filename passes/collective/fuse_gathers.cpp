@@ -115,7 +115,7 @@ class Planner {
     chain.push_back(outer.start);
     for (const NodeId node : chain) {
       if (is_awaited_[node]) return {"held", "another node has a control dependency on %" + name(node)};
-      if (is_held(graph_, node)) return {"held", "a control dependency or an event holds %" + name(node)};
+      if (is_held(graph_, node)) return {"held", "%" + name(node) + " has a control dependency or an event"};
       if (graph_[node].phase != graph_[outer.start].phase) {
         return {"phases", both(node, outer) + " are in different phases"};
       }
@@ -183,7 +183,7 @@ class Planner {
     if (!std::ranges::all_of(dims, &Dim::is_static)) return {"symbolic-sizes", "its sizes depend on symbols"};
     if (outer.input_bytes == 0) return {"empty", "its input has no elements"};
     if (!dims.empty() && dims[0].value % inner.ranks == 0) return {};
-    return {"rows", "the part of each rank in the input of the last gather is not a whole number of rows"};
+    return {"rows", "the last gather's input does not have a whole number of rows of each rank"};
   }
 
   // -- fusion of chains
@@ -481,7 +481,7 @@ void say_groups(const Graph& graph, const std::vector<Fusion>& fusions, PassResu
       result.warn(graph, "ranks-assumed",
                   "the file lists no device mesh for the groups of the fused gathers. Group " + uid + " (ranks " +
                       format_numbers(group.ranks) +
-                      ") gives the rows in the original order only if ranks are numbered along the rows of a mesh");
+                      ") keeps the order of the tensor's rows only if the mesh numbers its ranks in row-major order");
     }
   }
 }

@@ -248,9 +248,11 @@ void write_marks(Graph& graph, Facts& facts, const std::vector<NodeId>& saved, P
 void warn_of_unknown_sizes(const Graph& graph, int64_t count, PassResult& result) {
   if (count == 0) return;
   result.warn(graph, "unknown-sizes",
-              std::to_string(count) + " storages have unknown sizes. The cut assumes " + std::to_string(kAssumedSize) +
-                  " for each symbol without a value, within the range of the symbol, and " +
-                  std::to_string(kAssumedSize) + " B for other storages: set symbols with --symbol");
+              (count == 1 ? "1 storage has an unknown size" : std::to_string(count) + " storages have unknown sizes") +
+                  ". The cut assumes " + std::to_string(kAssumedSize) +
+                  " for each symbol without a value (or the nearest value in its range), and " +
+                  std::to_string(kAssumedSize) +
+                  " B for a storage that symbols do not determine. Set symbols with --symbol");
 }
 
 // Recomputes the values that the choice does not save. Adds notes on the choice.

@@ -310,9 +310,10 @@ IdMap<NodeId, bool> find_held(const Graph& graph, const IdMap<NodeId, NodeId>& o
       for (const NodeId wait : waits_for(graph, node)) held[wait] = true;
       if (!is_unread.get(node)) continue;
       held[node] = true;
-      result.remark(graph, node, "kept-in-order",
-                    "the unused original stays in forward, because the collectives of its group would otherwise run in "
-                    "another order");
+      result.remark(
+          graph, node, "kept-in-order",
+          "forward keeps this collective, although only its copy in backward is used. Without it, the order of "
+          "its group's collectives would change");
     }
   }
   return held;

@@ -208,7 +208,7 @@ class Planner {
       const bool is_backward = phases_.is_backward(wait);
       if (!is_backward && decisions_.of[wait].recompute && plan_.blocked.get(wait) == TagRule::kNone) continue;
       block_once(node, TagRule::kUnrepeatable, "partly-saved",
-                 is_backward ? "saved: backward waits for this collective"
+                 is_backward ? "saved: the wait for this collective is in backward"
                              : "saved: another result of this collective is saved");
       return false;
     }
@@ -299,7 +299,7 @@ class Planner {
     if (rule == TagRule::kNone) return {};
     if (rule == TagRule::kReturned) {
       return {rule, "returned-alias",
-              "the caller gets the value's memory, and a view of this memory that backward computes"};
+              "the graph returns this value's memory, and also a view of the memory that backward makes"};
     }
     return {rule, "mutated",
             facts_.repeats.is_written_later(node) ? "its result is written in place, and a copy would miss the write"

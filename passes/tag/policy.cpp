@@ -52,10 +52,11 @@ bool PolicyTagger::tag(NodeId node, Tag tag, bool is_policy) {
 
 void PolicyTagger::finish() {
   if (num_kept_ == 0) return;
-  result_.remark(graph_, first_, "marks-kept",
-                 std::to_string(num_kept_) + (num_kept_ == 1 ? " marked value was" : " marked values were") +
-                     " left untagged, first %" + std::string(graph_.name_of(first_)) +
-                     " (to tag them: strength=prefer,marked=override)");
+  result_.remark(
+      graph_, first_, "marks-kept",
+      count_with_first(num_kept_, " value with the mark ap_must_save gets no tag",
+                       " values with the mark ap_must_save get no tags", "%" + std::string(graph_.name_of(first_))) +
+          ". To tag such values, set strength=prefer,marked=override");
 }
 
 }  // namespace fxopt
