@@ -265,9 +265,9 @@ void print_outcomes(Console& console, const OptFlags& flags, const std::vector<T
     console.notes() << " (no pass of the pipeline carries out recompute tags)";
   }
   if (!marks.empty()) console.notes() << (tags.empty() ? "" : "; ") << "marks (ap_must_save): " << marks;
-  if (product != "-" && !is_special_file(product))
-    console.notes() << " (see fxopt tags " << printable_line(product) << ")";
-  console.notes() << "; `fxopt help verdicts` explains the words\n";
+  console.notes() << "; details: ";
+  if (product != "-" && !is_special_file(product)) console.notes() << "fxopt tags " << printable_line(product) << ", ";
+  console.notes() << "fxopt help verdicts\n";
 }
 
 void deliver_report(Console& console, const OptFlags& flags, const OptReport& report, const std::string& path,

@@ -425,7 +425,12 @@ std::vector<std::pair<std::string, int64_t>> count_outcomes(const std::vector<Ta
 
 std::string outcomes_text(const std::vector<TagOutcome>& outcomes, OutcomesOf what) {
   std::vector<std::string> parts;
-  for (const auto& [word, count] : count_outcomes(outcomes, what)) parts.push_back(std::to_string(count) + " " + word);
+  for (const auto& [word, count] : count_outcomes(outcomes, what)) {
+    const std::string_view meaning = word == "moot"      ? " (not used in backward)"
+                                     : word == "implied" ? " (no action necessary)"
+                                                         : "";
+    parts.push_back(std::to_string(count) + " " + word + std::string(meaning));
+  }
   return join(parts, ", ");
 }
 

@@ -85,7 +85,7 @@ bool awaits_remat(const TagOutcome& outcome);
 // count of 0 are omitted.
 enum class OutcomesOf { kTags, kMarks };
 std::vector<std::pair<std::string, int64_t>> count_outcomes(const std::vector<TagOutcome>& outcomes, OutcomesOf what);
-// Returns the counts of the outcomes as text: "8 honoured, 4 moot".
+// Returns the counts of the outcomes as text: "8 honoured, 4 moot (not used in backward)".
 std::string outcomes_text(const std::vector<TagOutcome>& outcomes, OutcomesOf what);
 // Returns the name of the outcome's tag, such as MUST_SAVE. Returns "ap_must_save" for a save mark.
 std::string_view decision_word(const TagOutcome& outcome);

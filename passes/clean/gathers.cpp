@@ -148,7 +148,7 @@ class ApartFinder {
     if (count_ == 0) return;
     std::string text;
     for (const auto& [reason, number] : reasons_) {
-      text += (text.empty() ? "" : "; ") + reason + (count_ == 1 ? "" : " (" + std::to_string(number) + ")");
+      text += (text.empty() ? "" : "; ") + reason + (reasons_.size() == 1 ? "" : " (" + std::to_string(number) + ")");
     }
     result_.warn(graph_, repeated_, "gathers-apart",
                  count_with_first(count_, " repeated gather of a parameter is not merged",
@@ -178,7 +178,7 @@ class ApartFinder {
   }
 
   void remark(NodeId node, const First& before, bool is_in_bucket) {
-    std::string reason = is_in_bucket ? "one of the two gathers is in a bucket with other gathers"
+    std::string reason = is_in_bucket ? "the gather, or the one that it repeats, is in a bucket with others"
                                       : reason_apart(graph_, apart_, before.gather, node);
     const bool is_across = phases_.is_backward(node) && !phases_.is_backward(before.gather);
     if (is_across && reason == kNotProved) reason = "forward saves another layout of the parameter";

@@ -47,7 +47,7 @@ class Planner {
     }
     for (const NodeId node : read_for_shape_) {
       if (!plan_.recomputed[node])
-        block_once(node, TagRule::kShape, "read-for-shape", "saved: backward reads only its shape");
+        block_once(node, TagRule::kShape, "read-for-shape", "not recomputed: backward reads only its shape");
     }
     if (compat_ == Compat::kTorch && plan_.regions.size() > 1 && on_error_ == OnError::kStop) {
       return Error{ErrorCode::kUnsupportedGraph,
@@ -238,7 +238,9 @@ class Planner {
       const bool follows = !under.is_valid() || is_pure_view(input) || decisions_.of[input].recompute;
       can = can && follows && reloads_.to_hoist(offloaded, consumer).has_value();
     });
-    if (!can) block_once(node, TagRule::kOffload, "offloaded", "saved: its operand is already offloaded in backward");
+    if (!can)
+      block_once(node, TagRule::kOffload, "offloaded",
+                 "saved: its operand is offloaded, and a copy of this node could not read the reloaded value");
     return can;
   }
 

@@ -60,7 +60,8 @@ TEST_CASE("cli tags: what remat carried out is honoured") {
   const Graphs graphs;
   const CliResult opt = run_fxopt({"opt", graphs.tagged, "-o", graphs.out, "--passes", "remat"});
   REQUIRE(opt.exit == 0);
-  CHECK(contains(opt.err, "tags: 2 honoured, 2 moot (see fxopt tags " + graphs.out + ")"));
+  CHECK(contains(opt.err, "tags: 2 honoured, 2 moot (not used in backward); details: fxopt tags " + graphs.out +
+                              ", fxopt help verdicts\n"));
   const nlohmann::json file = tags_of(graphs.out);
   CHECK(file["counts"] == nlohmann::json::parse(R"({"honoured": 2, "moot": 2})"));
   for (const nlohmann::json& tag : file["tags"]) CHECK(tag["is_forecast"] == false);
