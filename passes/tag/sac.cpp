@@ -42,6 +42,7 @@ class SacTagger {
   IdMap<NodeId, Tag> run() {
     for (const NodeId node : graph_.nodes()) tags_[node] = choose(node);
     warn_without_layers();
+    remark_on_head();
     if (options_.save_first_residual) save_first_residuals();
     save_boundaries();
     return std::move(tags_);
@@ -62,9 +63,7 @@ class SacTagger {
     if (matches_any(options_.save, path, op.name)) return Tag::kMustSave;
     if (is_selected_[node]) return choose_selected(node);
     if (options_.policy == SacPolicy::kNone) return Tag::kNone;
-    if (std::ranges::any_of(options_.exclude, [path](const std::string& module) { return is_within(path, module); })) {
-      return Tag::kNone;
-    }
+    if (is_excluded(path)) return Tag::kNone;
     if (view_of_call(graph_, node) == ViewKind::kProjection || op.has(Effect::kWaits)) {
       const NodeId parent = first_argument(graph_, node);
       return parent.is_valid() ? tag_of(parent) : Tag::kNone;
@@ -87,6 +86,31 @@ class SacTagger {
     result_.warn(graph_, "no-layers",
                  "no layers found: no forward node has a number in its module path or belongs to a checkpoint region. "
                  "No value is saved at the border of a layer");
+  }
+
+  bool is_excluded(std::string_view path) const {
+    return std::ranges::any_of(options_.exclude, [path](const std::string& module) { return is_within(path, module); });
+  }
+
+  // Reports the first call after the last layer that the policy recomputes, if the default of
+  // `exclude` names no module of the graph.
+  void remark_on_head() {
+    if (options_.exclude != SacOptions().exclude) return;
+    NodeId head;
+    bool has_layer = false;
+    for (const NodeId node : graph_.nodes()) {
+      if (!graph_[node].is_call() || phases_.is_backward(node)) continue;
+      if (is_excluded(graph_.module().text(graph_[node].module_path))) return;
+      const bool is_in_layer = region_key(graph_, node, TagRules::kFxopt).exists;
+      has_layer = has_layer || is_in_layer;
+      if (is_in_layer) head = {};
+      const bool is_chosen = graph_[node].tag == Tag::kNone && !is_selected(node);
+      if (has_layer && !is_in_layer && !head.is_valid() && is_chosen && wants_recompute(tag_of(node))) head = node;
+    }
+    if (!head.is_valid()) return;
+    result_.remark(graph_, head, "no-head",
+                   "tagged for recompute after the last layer: the graph has no module lm_head or loss. To save the "
+                   "values of the model's head, name its module in `exclude`");
   }
 
   Tag choose_selected(NodeId node) {

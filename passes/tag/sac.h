@@ -81,7 +81,11 @@ struct SacOptions {
 // remark (policy.h). A tag records that `sac` wrote it. A tag on a call that `recompute` or `save`
 // selects counts as a tag of the user, so it does not record `sac`.
 //
-// Counters: tagged-save, tagged-recompute. Warnings: no-layers, no-residual. Remarks: marks-kept.
+// If `exclude` has its default and no forward call is in one of its modules, the remark `no-head`
+// names the first call after the last layer that is recomputed.
+//
+// Counters: tagged-save, tagged-recompute. Warnings: no-layers, no-residual. Remarks: marks-kept,
+// no-head.
 // If the graph has no phase markers, phases are inferred. The policies follow torchtitan's
 // memory_policy.py (full, eager). The set of saved ops is its `_get_default_save_ops`. O(nodes +
 // edges).
