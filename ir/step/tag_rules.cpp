@@ -258,7 +258,7 @@ std::string_view why_unrepeatable(const Graph& graph, NodeId node, EffectMap& ef
   const Effect effects = effects_of.of(node);
   if (has_effect(effects, Effect::kMutates)) return "writes its argument";
   if (has_effect(effects, kUndescribed)) return "may have side effects: fxopt has no description of its operator";
-  if (is_message(graph, node)) return "sends or receives a message, and the other rank does so only once";
+  if (is_message(graph, node)) return "sends or receives a message, and the peer rank takes part only once";
   if (has_effect(effects, Effect::kAsserts)) return "only checks a condition";
   if (has_effect(effects, Effect::kBarrier)) return "is a barrier";
   if (has_effect(effects, Effect::kRandom)) {

@@ -178,12 +178,14 @@ class Planner {
   // The reason why the view stays, as a code and a text; empty if `base` may replace it.
   std::pair<std::string_view, std::string_view> find_obstacle(NodeId view, NodeId base) {
     if (reads_outdated(view)) {
-      return {"changed-in-place",
-              "the two are equal only by a recorded size or stride that an in-place op had changed"};
+      return {
+          "changed-in-place",
+          "the two are equal only by a recorded size or stride, which is outdated: an earlier op changes it in place"};
     }
     if ((doubtful_.get(base) || lacks_elements(base)) && relies_on_strides(view, base)) {
-      return {"unsure-strides",
-              "the two are equal only by recorded strides, which an earlier operator does not guarantee"};
+      return {
+          "unsure-strides",
+          "the two are equal only if recorded strides hold, and an earlier operator does not guarantee its strides"};
     }
     if (is_held(graph_, view))
       return {"ordered", "%" + std::string(graph_.name_of(view)) + " has a control dependency or an event"};
@@ -198,7 +200,7 @@ class Planner {
       return {"stops-gradients", "autograd may differentiate this graph, and the replacement would let gradients flow"};
     }
     if (is_needed_by_caller(view, base)) return {"returned-alias", "the caller gets both tensors"};
-    if (operands_.has_both(view, base)) return {"given-both", "an op that writes gets both tensors"};
+    if (operands_.has_both(view, base)) return {"given-both", "both are arguments of one op that writes"};
     return {};
   }
 

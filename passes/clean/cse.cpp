@@ -245,13 +245,14 @@ class CsePlanner {
     if (are_both_returned(kept, node)) return {"both-returned", "the caller gets both values"};
     if (reached_.get(node) && !are_one_tensor(kept, node)) {
       return {"differentiated",
-              "autograd may differentiate this graph. After the merge, it would add the gradients of both nodes before "
-              "the op, which rounds differently. If the graph is forward or backward only, record its kind"};
+              "autograd may differentiate this graph. After the merge, autograd would add the gradients of both nodes "
+              "before the backward of the op, and so round differently. If the graph is only forward or only backward, "
+              "set its kind in the file"};
     }
-    if (operands_.has_both(node, kept)) return {"given-both", "an op that writes gets both values"};
+    if (operands_.has_both(node, kept)) return {"given-both", "both are arguments of one op that writes"};
     if (waits_for_more(node, kept)) return {"ordered", "the control dependencies differ"};
     const bool saves_same = saves_.are_kept(node, kept, MergedSaves::Tags::kMerged);
-    if (!saves_same) return {"saves-differ", "after the merge, a later partition would save another value"};
+    if (!saves_same) return {"saves-differ", "the merge would change the values that a later partition saves"};
     return {};
   }
 

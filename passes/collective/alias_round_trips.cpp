@@ -244,7 +244,7 @@ class Finder {
     const StorageMap& storages = facts_.storages();
     for (const NodeId node : {cut, gather_->start, gather_->waits.front()}) {
       if (stream_of(graph_, node) != stream_of(graph_, source))
-        return {"streams", "the gather's input is produced on another stream"};
+        return {"streams", "the streams of the gather, of its input and of the slice are not the same"};
     }
     if (facts_.phases().is_backward(cut) != facts_.phases().is_backward(gather_->start)) {
       return {"phases", "the gather and the slice are in different phases"};

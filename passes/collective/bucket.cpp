@@ -451,7 +451,7 @@ void report_unchanged(const Graph& graph, const BucketPlan& plan, PassResult& re
   result.remark(graph, "left-out",
                 count_with_first(std::ssize(left), whole + "is not bucketed", whole + "are not bucketed",
                                  "%" + std::string(graph.name_of(plan.collectives[left[0]].start))) +
-                    ". Reason: " + plan.obstacles[left[0]].text);
+                    (left.size() == 1 ? ". Reason: " : ". Reason for the first: ") + plan.obstacles[left[0]].text);
 }
 
 bool has_tagged_member(const Graph& graph, const BucketPlan& plan) {
@@ -489,7 +489,7 @@ class PeakKeeper {
         over.resize(plan.buckets.size());
         std::iota(over.begin(), over.end(), 0);
       }
-      const std::string why = is_order ? "The node order that buckets need" : "The planned buckets";
+      const std::string why = is_order ? "The node order that the unsplit buckets need" : "The unsplit buckets";
       for (auto at = over.rbegin(); at != over.rend(); ++at) part(plan, *at, why);
       std::sort(plan.buckets.begin(), plan.buckets.end());
     }
@@ -534,7 +534,7 @@ class PeakKeeper {
       if (half.size() > 1) plan.buckets.push_back(half);
       if (half.size() == 1) {
         plan.obstacles[half[0]] = {
-            "peak", "it was left over when its bucket was split. " + why +
+            "peak", "after its bucket was split, it was alone. " + why +
                         " would raise the ideal peak (live bytes without allocator overhead) by " + growth_.percent() +
                         ", which is above max-growth"};
       }

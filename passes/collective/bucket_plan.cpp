@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <functional>
+#include <limits>
 #include <map>
 #include <queue>
 #include <tuple>
@@ -319,8 +320,9 @@ class Grower {
         obstacle = {"span", "it is " + std::to_string(span) + " nodes after " + first + ", and max-span is " +
                                 std::to_string(options_.max_span)};
       } else if (bytes > cap_of(options_, one.kind)) {
-        const std::string sum = " would have " + std::to_string(bytes) + " B, above the cap of " +
-                                std::to_string(cap_of(options_, one.kind)) + " B";
+        const bool is_exact = bytes < std::numeric_limits<int64_t>::max();
+        const std::string sum = (is_exact ? " would have " : " would have at least ") + std::to_string(bytes) +
+                                " B, above the cap of " + std::to_string(cap_of(options_, one.kind)) + " B";
         slot.obstacle = {"cap", "a bucket with " + named(place) + sum};
         obstacle = {"cap", "the bucket of " + first + " and this collective" + sum};
       } else if ((mask & (uint64_t{1} << at)) != 0) {

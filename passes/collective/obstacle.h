@@ -19,7 +19,8 @@ struct Obstacle {
 inline bool warn_if_differentiated(Facts& facts, std::string_view what, PassResult& result) {
   if (!facts.is_differentiated()) return false;
   result.warn(facts.graph(), "may-differentiate",
-              std::string(what) + ", because autograd may differentiate this graph and then records each collective");
+              std::string(what) +
+                  ", because autograd may differentiate this graph, and its backward would run other collectives");
   return true;
 }
 

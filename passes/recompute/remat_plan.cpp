@@ -304,8 +304,9 @@ class Planner {
               "the graph returns this value's memory, and also a view of the memory that backward makes"};
     }
     return {rule, "mutated",
-            facts_.repeats.is_written_later(node) ? "its result is written in place, and a copy would miss the write"
-                                                  : "its operands are written before backward would recompute it"};
+            facts_.repeats.is_written_later(node)
+                ? "an op writes to its result in place, and a recomputed result would lack the write"
+                : "an op writes to its operands before backward would recompute it"};
   }
 
   // Warns that PyTorch makes the copy although it may have other values.

@@ -34,7 +34,7 @@ class GatherTagger {
   void run() {
     result_.note("gathers", unshards_.gathers);
     if (unshards_.gathers == 0) {
-      result_.warn(graph_, "no-gathers", "no forward all-gather gathers only parameters: nothing is tagged");
+      result_.warn(graph_, "no-gathers", "nothing is tagged: no all-gather in forward has only parameters as input");
       return;
     }
     options_.policy == GatherPolicy::kRecompute ? tag_all() : tag_memory();
