@@ -84,8 +84,8 @@ class BucketWriter {
     result_.warn(
         graph_, "form",
         std::to_string(num_placeless_) + (num_placeless_ == 1 ? " bucket of gathers is" : " buckets of gathers are") +
-            " written as form=functional, because this rank's place in the result is unknown: the file gives no "
-            "rank of the group, or is for all ranks");
+            " written as form=functional, because this rank's place in the result is unknown: the file does not "
+            "give a rank that is in the group, or it is for all ranks");
   }
 
  private:
