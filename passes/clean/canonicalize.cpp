@@ -187,8 +187,7 @@ class Planner {
           "unsure-strides",
           "the two are equal only if recorded strides hold, and an earlier operator does not guarantee its strides"};
     }
-    if (is_held(graph_, view))
-      return {"ordered", "%" + std::string(graph_.name_of(view)) + " has a control dependency or an event"};
+    if (is_held(graph_, view)) return {"ordered", "the view has a control dependency or an event"};
     if (are_decided_apart(graph_, phases_, view, base) || passes_marked(view, base) ||
         !saves_.are_kept(view, base, MergedSaves::Tags::kDropped)) {
       return {"saved-view", "only one of the two is to be saved"};
