@@ -42,9 +42,9 @@ class SacTagger {
   IdMap<NodeId, Tag> run() {
     for (const NodeId node : graph_.nodes()) tags_[node] = choose(node);
     warn_without_layers();
-    remark_on_head();
     if (options_.save_first_residual) save_first_residuals();
     save_boundaries();
+    remark_on_head();
     return std::move(tags_);
   }
   bool is_selected(NodeId node) const { return is_selected_.get(node); }
