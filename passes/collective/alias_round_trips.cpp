@@ -462,8 +462,9 @@ void remark_on_unread(const Graph& graph, const AliasRoundTripsOptions& options,
       options.drop_gathers == DropGathers::kShown
           ? "one rank's file does not show that all ranks remove the gather. To remove it, set drop-gathers=always, "
             "and check the results of all ranks with fxopt ranks"
-      : options.drop_gathers == DropGathers::kNever ? "drop-gathers=never"
-                                                    : "the gather has a control dependency or an event";
+      : options.drop_gathers == DropGathers::kNever
+          ? "drop-gathers=never"
+          : "a control dependency or an event involves the gather, or one wait covers a list of tensors";
   result.remark(graph, first, "unread",
                 count_with_first(std::ssize(gathers), " gather without consumers is kept",
                                  " gathers without consumers are kept", "%" + std::string(graph.name_of(first))) +
