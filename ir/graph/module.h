@@ -52,7 +52,7 @@ class Module {
   DimsId contiguous_strides(DimsId sizes);
 
   TargetId target(std::string_view name);
-  const Target& target(TargetId id) const { return targets_[id.index()]; }
+  Target target(TargetId id) const { return targets_[id.index()]; }
   // Returns the target's id, or an invalid id if the module does not have the target. Call this
   // once, and then compare ids.
   TargetId find_target(std::string_view name) const;
@@ -157,7 +157,7 @@ class Module {
 
   std::vector<std::vector<Dim>> dims_;
   std::unordered_multimap<uint64_t, DimsId> dims_index_;
-  std::deque<Target> targets_;
+  std::vector<Target> targets_;
   IdMap<StringId, TargetId> target_index_;
   std::deque<Op> ops_;                                 // operators that the file describes
   std::unordered_map<StringId, size_t> schema_index_;  // target -> first record of op_schemas

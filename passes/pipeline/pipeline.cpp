@@ -71,8 +71,10 @@ std::optional<Error> check_output(const Module& module, const PipelineStep& step
 
 class PipelineProof {
  public:
-  PipelineProof(const Module& module, const Pipeline& pipeline, Numerics numerics, const StructuralHash& hash)
-      : proved_(hash) {
+  // Keeps a reference to `facts`, which must know the module at each call.
+  PipelineProof(const Module& module, const Pipeline& pipeline, Numerics numerics, const StructuralHash& hash,
+                ModuleFacts& facts)
+      : phases_([&facts](const Graph& graph) -> const PhaseMap& { return facts.of(graph).phases(); }), proved_(hash) {
     options_.numerics = numerics;
     const auto any = [&pipeline](ProofTerm term) {
       return std::ranges::any_of(pipeline.steps, [term](const PipelineStep& step) { return step.has(term); });
@@ -82,7 +84,7 @@ class PipelineProof {
     options_.allow_dead_assertions = any(ProofTerm::kDropsAssertions);
     options_.allow_no_backward = any(ProofTerm::kDropsBackward);
     if (module.certificate.has_value()) allow(options_, module, *module.certificate);
-    prover_.emplace(module, options_);
+    start_at(module);
     note_views();
     if (!module.certificate.has_value()) return;
     // The certificate records a name for the computation of the module. The name depends on the
@@ -90,7 +92,7 @@ class PipelineProof {
     ProofOptions then;
     allow(then, module, *module.certificate);
     const bool is_alike = then.allow_dead_draws == options_.allow_dead_draws;
-    const ModuleName name = is_alike ? prover_->name() : Prover(module, then).name();
+    const ModuleName name = is_alike ? prover_->name() : Prover(module, then, {}, phases_).name();
     is_stale_ = module.text(module.certificate->computes) != name.text;
     if (!is_stale_) certificate_ = module.certificate;
   }
@@ -114,7 +116,8 @@ class PipelineProof {
       }
     }
     if (out.steps.empty()) return std::nullopt;
-    const ModuleName name = prover_->is_named_alike(module) ? prover_->name() : Prover(module, options_).name();
+    const ModuleName name =
+        prover_->is_named_alike(module, phases_) ? prover_->name() : Prover(module, options_, {}, phases_).name();
     out.computes = module.intern(name.text);
     out.recorded_views = std::max<uint64_t>(out.recorded_views, most_.recorded_views);
     out.storage_id_views = std::max<uint64_t>(out.storage_id_views, most_.storage_id_views);
@@ -155,12 +158,12 @@ class PipelineProof {
       proof = prover_->prove(module, is_known);
     } else {
       proof = Prover(*before_, options_, claims).prove(module);
-      if (proof.answer == ProofAnswer::kProved) prover_.emplace(module, options_);
+      if (proof.answer == ProofAnswer::kProved) start_at(module);
     }
     before_.reset();
     if (proof.has_other_graphs && step_prover_.has_value()) {
       proof = step_prover_->prove(module);
-      if (proof.answer == ProofAnswer::kProved) prover_.emplace(module, options_);
+      if (proof.answer == ProofAnswer::kProved) start_at(module);
     }
     step_prover_.reset();
     if (proof.answer == ProofAnswer::kProved) {
@@ -172,7 +175,7 @@ class PipelineProof {
     Error error = proof_error(module, proof);
     if (step.has(ProofTerm::kImitates) || proof.has_other_graphs || proof.answer == ProofAnswer::kUndecided) {
       report.unproved = std::move(error.message);
-      prover_.emplace(module, options_);
+      start_at(module);
       return std::nullopt;
     }
     error.message = "after pass " + std::to_string(index + 1) + " (" + step.text + "): " + error.message;
@@ -180,6 +183,9 @@ class PipelineProof {
   }
 
  private:
+  // Makes `module` the input module of later proofs.
+  void start_at(const Module& module) { prover_.emplace(module, options_, std::vector<Claim>(), phases_); }
+
   // Counts the recorded views on which the proofs so far rely.
   void note_views() {
     const ModuleName name = prover_->name();
@@ -188,6 +194,7 @@ class PipelineProof {
   }
 
   ProofOptions options_;
+  PhasesOf phases_;
   ModuleName most_;
   StructuralHash proved_;  // hash of the module at the last proof
   std::optional<Prover> prover_;
@@ -250,7 +257,7 @@ class PipelineRun {
       hash_ = structural_hash(module);
       decisions_ = find_decisions(module);
     }
-    if (options.prove && num_steps_ > 0) proof_.emplace(module, pipeline, options.numerics, hash_);
+    if (options.prove && num_steps_ > 0) proof_.emplace(module, pipeline, options.numerics, hash_, context.facts);
   }
 
   Result<RunReport> run() {

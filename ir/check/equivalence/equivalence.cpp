@@ -88,11 +88,12 @@ Hash128 called_graph_key(const Graph& graph, ModuleRun& run, Axioms& axioms, boo
       .key();
 }
 
-bool is_differentiated(const Graph& graph) {
-  std::optional<PhaseMap> phases;
+bool is_differentiated(const Graph& graph, const PhasesOf& phases) {
+  std::optional<PhaseMap> own;
   return may_be_differentiated(graph, [&]() -> const PhaseMap& {
-    if (!phases.has_value()) phases = resolve_phases(graph);
-    return *phases;
+    if (phases) return phases(graph);
+    if (!own.has_value()) own = resolve_phases(graph);
+    return *own;
   });
 }
 
@@ -341,14 +342,14 @@ struct Prover::State {
   // Executes the `compared` graphs of the input module, or all its top-level graphs if none is
   // given. Repeats this while executions learn facts, which happens if values are only partly
   // recorded.
-  void run_before(const Module& module, ModuleRun& with, const std::vector<GraphId>& compared,
+  void run_before(const Module& module, ModuleRun& with, const std::vector<GraphId>& compared, const PhasesOf& phases,
                   const std::vector<StringId>* input_names = nullptr) {
     const std::vector<GraphId> tops = top_level_graphs(module);
     for (const GraphId id : module.graphs()) is_top.emplace(module.text(module.graph(id).name()), false);
     for (const GraphId id : tops) is_top.find(module.text(module.graph(id).name()))->second = true;
     std::vector<bool> differentiated(module.num_graph_ids(), false);
     for (const std::vector<GraphId>* ids : {&tops, &compared}) {
-      for (const GraphId id : *ids) differentiated[id.index()] = is_differentiated(module.graph(id));
+      for (const GraphId id : *ids) differentiated[id.index()] = is_differentiated(module.graph(id), phases);
     }
     any_is_differentiated = std::ranges::find(differentiated, true) != differentiated.end();
     for (size_t i = 0; i == 0 || (axioms.has_learned && i < kMaxRuns); ++i) {
@@ -392,7 +393,7 @@ struct Prover::State {
       return;
     }
     ModuleRun with(*step->module, axioms);
-    run_before(*step->module, with, {step->step.graph}, &step->step.inputs);
+    run_before(*step->module, with, {step->step.graph}, PhasesOf(), &step->step.inputs);
   }
 
   void compare(Known& known, const Graph& graph, ModuleRun& with, const std::vector<StringId>* input_names,
@@ -445,7 +446,7 @@ struct Prover::State {
   }
 };
 
-Prover::Prover(const Module& before, const ProofOptions& options, std::vector<Claim> claims)
+Prover::Prover(const Module& before, const ProofOptions& options, std::vector<Claim> claims, const PhasesOf& phases)
     : state_(std::make_unique<State>()) {
   state_->options = options;
   for (Claim& claim : claims) {
@@ -465,7 +466,7 @@ Prover::Prover(const Module& before, const ProofOptions& options, std::vector<Cl
   } else {
     state_->before = &before;
     state_->run = std::make_unique<ModuleRun>(before, state_->axioms);
-    state_->run_before(before, *state_->run, {});
+    state_->run_before(before, *state_->run, {}, phases);
   }
   state_->axioms.is_open = false;
 }
@@ -480,11 +481,11 @@ void allow(ProofOptions& options, const Module& module, const Certificate& certi
   }
 }
 
-bool Prover::is_named_alike(const Module& module) const {
+bool Prover::is_named_alike(const Module& module, const PhasesOf& phases) const {
   return std::ranges::all_of(state_->graphs, [&](const State::Known& known) {
     const StringId name = module.strings.find(known.name);
     const GraphId graph = name.is_valid() ? module.find_graph(name) : GraphId();
-    return graph.is_valid() && is_differentiated(module.graph(graph)) == known.is_differentiated;
+    return graph.is_valid() && is_differentiated(module.graph(graph), phases) == known.is_differentiated;
   });
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,8 @@
 // any pass and no sizes that a pass recorded.
 
 namespace fxopt {
+
+struct PhaseMap;
 
 enum class ProofAnswer : uint8_t {
   kProved,
@@ -103,6 +106,10 @@ inline constexpr ProofAllowance kProofAllowances[] = {{"dead-draws", &ProofOptio
 // Sets the options for all omissions that a certificate records as allowed.
 void allow(ProofOptions& options, const Module& module, const Certificate& certificate);
 
+// Returns the phases of a graph as resolve_phases() does. Provers need the phases to find out
+// whether autograd may differentiate the graph.
+using PhasesOf = std::function<const PhaseMap&(const Graph&)>;
+
 // Executes a module symbolically once, and proves that other modules are equal to this module. The
 // module may change after construction. Without ProofOptions::as_step, the module must exist until
 // the last call of prove(), because prove() reads the module's rank.
@@ -110,8 +117,11 @@ class Prover {
  public:
   // Executes all top-level graphs of `before`. With ProofOptions::as_step, executes the step of
   // `before` instead. Refuses a claim if the claim's rewrite rule changes numerics more than
-  // `options.numerics` allows. O(nodes + arguments + tensors).
-  explicit Prover(const Module& before, const ProofOptions& options = ProofOptions(), std::vector<Claim> claims = {});
+  // `options.numerics` allows. Computes phases itself if `phases` is empty or with
+  // ProofOptions::as_step. Otherwise `phases` must know the graphs of `before` as they are now.
+  // O(nodes + arguments + tensors).
+  explicit Prover(const Module& before, const ProofOptions& options = ProofOptions(), std::vector<Claim> claims = {},
+                  const PhasesOf& phases = PhasesOf());
   ~Prover();
   Prover(const Prover&) = delete;
   Prover& operator=(const Prover&) = delete;
@@ -123,8 +133,9 @@ class Prover {
 
   // Whether a new Prover for `module` would return the same name() as this Prover. `module` must be
   // the module that was proved last. The results differ if passes removed all backward nodes,
-  // because autograd may differentiate the remaining graph. O(nodes + edges).
-  bool is_named_alike(const Module& module) const;
+  // because autograd may differentiate the remaining graph. `phases` is as in the constructor, for
+  // the graphs of `module`. O(nodes + edges).
+  bool is_named_alike(const Module& module, const PhasesOf& phases = PhasesOf()) const;
 
   // Compares the graphs of `after` with the graphs of the input module by name. `after` is another
   // module, or the input module after a change. The answer is kUndecided if steps are compared and
