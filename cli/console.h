@@ -81,8 +81,8 @@ class Console {
   bool write_product(std::string_view bytes);
 
   // Prints the error and keeps it for the JSON object of --json. The first error determines the
-  // exit code of the process: `exit`, or without this parameter, the exit code that error_info()
-  // gives for the error code.
+  // exit code of the process. This is the exit code that error_info() gives for the error code, or
+  // `exit` in the overload with this parameter.
   void error(const Error& error);
   void error(const Error& error, ExitCode exit);
   // Reports the error of a result that has no value. Returns true if the result has a value.

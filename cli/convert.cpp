@@ -80,7 +80,7 @@ CommandBody declare_convert(Options options) {
   const Option lower = options.flag("--lower-control-deps", flags->lower,
                                     "replace calls of PyTorch's operator `control_deps` by the calls inside them. The "
                                     "node of an inner call then records the control dependencies. `opt` and `mem` "
-                                    "always do this. Calls that --raise-control-deps could not restore are kept");
+                                    "always do this. A call is kept if --raise-control-deps could not create it again");
   options
       .flag("--raise-control-deps", flags->raise,
             "wrap each call that has control dependencies in PyTorch's operator `control_deps`")

@@ -52,9 +52,9 @@ void for_each_input(Console& console, const std::vector<std::string>& inputs, co
 // Prints a title such as "# a.pb" if there are several inputs.
 void print_file_title(std::ostream& out, const std::vector<std::string>& inputs, const std::string& path);
 
-// Prints every broken invariant and returns true if none is broken. A broken invariant rejects the
-// input with exit code 3, whatever the family of its error code. An input that does not parse is
-// also rejected with exit code 3.
+// Prints every broken invariant and returns true if none is broken. If an invariant is broken, the
+// input is rejected with exit code 3, whatever exit code error_info() gives for the error. An input
+// that does not parse is also rejected with exit code 3.
 bool is_valid_input(Console& console, const Module& module, const std::string& path);
 
 // Calls prepare() and reports its stages.

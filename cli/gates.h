@@ -45,7 +45,8 @@ struct PeakGrowth {
   LiveSetChange live;  // refers to the storages of both reports
 };
 
-// Limits on peaks. A limit that names no metric applies to the peak that DeviceMemory::model names.
+// Limits on peaks. DeviceMemory::model names a peak. A limit that names no metric applies to this
+// peak.
 class MemoryGates {
  public:
   // Parses the flags and reads the baseline. Errors:
@@ -71,9 +72,9 @@ class MemoryGates {
   // - kBadOptionValue for a metric that no device of the graph has
   std::vector<Error> check(const std::string& path, const GraphMemory& memory) const;
 
-  // Returns a line for each budget and device, and for each device with --must-fit, such as
-  // "@main, cuda:0: ideal peak 22.69 GiB (24365354004 B), within the budget of 80.00 GiB". Requires
-  // that check() found no error.
+  // Returns a line for each budget and device, such as "@main, cuda:0: ideal peak 22.69 GiB
+  // (24365354004 B), within the budget of 80.00 GiB". If --must-fit is given, also returns a line
+  // for each device. Requires that check() found no error.
   std::vector<std::string> kept_limits(const GraphMemory& memory) const;
 
   // Returns the peaks whose growth is limited, one for each limit and device. The list is empty if
@@ -83,9 +84,9 @@ class MemoryGates {
   // Returns the budgets that a device exceeds.
   std::vector<std::pair<MemoryMetric, int64_t>> broken_budgets(const DeviceMemory& device) const;
 
-  // Returns the graph in the baseline, or null if the baseline lacks the graph. The baseline lists
-  // several measured files. The file whose name is the end of `path` is used: see find_file(). If
-  // the baseline and the command line each have one file, file names are ignored.
+  // Returns the graph in the baseline, or null if the baseline lacks the graph. The baseline may
+  // list several measured files. The file whose name is the end of `path` is used: see find_file().
+  // If the baseline and the command line each have one file, file names are ignored.
   const GraphMemory* baseline_of(const std::string& path, const std::string& graph) const;
   // Returns the name of the only file in the baseline if the file is compared with an input of a
   // different name. Otherwise returns an empty text.
@@ -111,7 +112,7 @@ class MemoryGates {
     // The limit as the user wrote it, without the name of the metric: "70GiB" of "reserved=70GiB".
     std::string text;
     int64_t bytes = 0;  // the limit of --budget
-    // The limit of --max-growth in per cent, or the limit of --max-ratio, as a fraction.
+    // The limit as a fraction: --max-growth in per cent, or --max-ratio.
     int64_t numerator = 0, denominator = 1;
     bool is_ratio = false;
   };

@@ -651,8 +651,8 @@ void declare_checks(Options& options, OptFlags& flags) {
       .type("CLASS");
   options.flag(
       "--no-reproducer", flags.no_reproducer,
-      "after an internal error, do not write a file that reproduces the error. The command that `fxopt reduce` "
-      "repeats needs this option");
+      "after an internal error, do not write a file that reproduces the error. Use this option in the command that "
+      "`fxopt reduce` runs repeatedly");
   options.flag("--explain", flags.explain, "print the remarks: each node that a pass left unchanged, and the reason");
   options.flag("--strict", flags.strict,
                "exit with 4 and write nothing if fxopt cannot prove that the output of each pass computes the same as "

@@ -60,9 +60,10 @@ std::vector<Product> split_product(const Product& product, const std::vector<std
 // An additional output file: its flag, such as --dot, and its path.
 using ExtraProduct = std::pair<std::string, std::string>;
 
-// Fails with kUsage if an additional output file would overwrite an input, the JSON envelope or
-// another additional output file. Fails with kFileWrite if a path is a folder, or if the folder of
-// a path does not exist.
+// Fails with kUsage if an additional output file is the same file as an input, the file of --json
+// or another additional output file (see file_identity()). Standard output, devices and pipes do
+// not count. Fails with kFileWrite if a path is a folder, or if the folder of a path does not
+// exist.
 Status check_extra_products(Console& console, const std::vector<std::string>& inputs,
                             const std::vector<ExtraProduct>& products);
 Status check_extra_product(Console& console, const std::vector<std::string>& inputs, const std::string& flag,

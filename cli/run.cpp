@@ -179,10 +179,10 @@ std::vector<Option> declare_values(Options& options, RunStepFlags& step) {
           .type("F.safetensors"),
       options
           .add("--tolerance", step.tolerance,
-               "with --expect, the allowed difference: bitwise, RTOL,ATOL, ulp:N, or auto (default). auto runs the "
-               "step again in float64. The rounding error of an output is its largest distance from the float64 "
-               "result. With auto, the distance of the expected values from the float64 result may be about 4 times "
-               "this rounding error")
+               "with --expect, the allowed difference, in one of four forms: `bitwise`; the pair `RTOL,ATOL`; `ulp:N`; "
+               "or `auto` (default). auto runs the step again in float64. The rounding error of an output is its "
+               "largest distance from the float64 result. auto allows the expected values to differ from the float64 "
+               "result by about 4 times this rounding error")
           .type("T"),
   };
 }
@@ -260,9 +260,10 @@ std::vector<Option> declare_step(Options& options, RunStepFlags& step) {
 CommandBody declare_run(Options options) {
   const std::shared_ptr<RunFlags> flags = std::make_shared<RunFlags>();
   options.add("IN", flags->inputs, "graph files that form one step; '-' is standard input").type("IN").required();
-  options.flag("--dry-run", flags->dry_run,
-               "plan the execution, but do not run the step. Print the memory, and the operators that fxopt cannot "
-               "execute. If there are such operators, exit with 8");
+  options.flag(
+      "--dry-run", flags->dry_run,
+      "plan the execution, but do not run the step. Print the memory that the step needs, and the operators that "
+      "fxopt cannot execute. If there are such operators, exit with 8");
   options.flag("--print-plan", flags->print_plan,
                "print the planned calls and the memory offset of each storage, but do not run the step");
   options

@@ -329,12 +329,12 @@ CommandBody declare_verify(Options options) {
            "all files IN together are compared with BEFORE")
       .type("BEFORE");
   options
-      .add(
-          "--allow", flags->allow,
-          "differences to allow (repeatable). dead-draws, dead-collectives, dead-assertions: IN may lack unused random "
-          "draws, unused collectives or assertions of BEFORE. no-backward: IN may lack the backward of a joint graph. "
-          "All other values are rewrite rules that the proof may use: bucket, bucketed-reduction, gathers, own-shard, "
-          "added-reductions. The proof uses a rule only at nodes that a pass changed, as recorded in the file")
+      .add("--allow", flags->allow,
+           "differences to allow (repeatable). IN may lack parts of BEFORE: dead-draws allows this for unused random "
+           "draws, dead-collectives for unused collectives, dead-assertions for assertions, and no-backward for the "
+           "backward of a joint graph. All other values are rewrite rules that the proof may use: bucket, "
+           "bucketed-reduction, gathers, own-shard, added-reductions. The proof uses a rule only at nodes that a pass "
+           "changed, as recorded in the file")
       .type("LIST")
       .separated_by(',')
       .one_each();

@@ -142,8 +142,8 @@ std::string code_name(ErrorCode code);
 const ErrorInfo* find_error_info(std::string_view name);
 
 // Formats an error for people, without a final line feed. The first line is "file:line:col:
-// error[FX0306]: message". An indented line follows for each part that is present: graph, node and
-// field, module path, source, excerpt, "hint: ...". Control characters are escaped, because much of
+// error[FX0306]: message". An indented line follows for each part that is present: graph; node with
+// field; module path; source; excerpt; "hint: ...". Control characters are escaped, because much of
 // this text comes from files.
 std::string format_error(const Error& error);
 

@@ -34,9 +34,9 @@ struct MinCut {
 // Boykov and Kolmogorov, as implemented in Boost.Graph.
 //
 // Fails with kLimit if the sum of all capacities below kNoLimit is 2^61 or more, or if there are
-// 2^31 arcs or more. The worst case is O(arcs * vertices^2 * flow), with the maximal flow
-// MinCut::value. The time is near-linear if the paths from source to sink are short. In a training
-// step, the paths between forward and backward are short.
+// 2^31 arcs or more. The worst case is O(arcs * vertices^2 * flow), where `flow` is the maximal
+// flow, MinCut::value. The time is near-linear if the paths from source to sink are short. In a
+// training step, the paths between forward and backward are short.
 Result<MinCut> min_cut(uint32_t num_vertices, std::span<const Arc> arcs, uint32_t source, uint32_t sink);
 
 }  // namespace fxopt

@@ -41,7 +41,7 @@ std::string formatted(const char* format, double number);
 // Returns a size in a readable unit and in bytes: "1.50 GiB (1610612736 B)".
 std::string bytes_text(int64_t bytes);
 
-// Returns a size only in a readable unit: "1.50 GiB".
+// Returns a size in a readable unit, without the exact bytes: "1.50 GiB".
 std::string size_text(int64_t bytes);
 
 // Returns a number of operations in units of 10^9: "137.439 GFLOP".

@@ -58,8 +58,8 @@ struct WhatIf {
   // are no longer recomputed.
   std::vector<std::string> copies;
   Cost work;  // work of recomputing the nodes in `copies`
-  // Peaks without and with the change. For both, the pass `remat` has carried out the graph's other
-  // tags.
+  // Peaks without and with the change. In both cases, `remat` has also carried out the other tags
+  // of the graph.
   std::vector<DevicePeaks> before, after;
   // True if the graph has tags. `before` may then differ from the peaks of the graph as it is.
   bool has_carried_out = false;

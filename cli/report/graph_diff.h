@@ -41,7 +41,7 @@ struct GraphFacts {
 // storages).
 GraphFacts graph_facts(const Footprint& footprint, const MemoryView& view);
 
-// The change of the items with the same name.
+// The change, between two graphs, of the tally of one name.
 struct TallyChange {
   std::string name;
   Tally before, after;

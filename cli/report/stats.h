@@ -31,7 +31,7 @@ struct ModuleStats {
   size_t edges = 0;
   size_t recomputed = 0;               // number of nodes that are recomputed copies
   std::map<std::string, int64_t> ops;  // calls by target
-  std::vector<PeakBytes> peaks;        // by top-level graph, largest device first
+  std::vector<PeakBytes> peaks;        // by top-level graph; the device with the largest peak first
 };
 
 // The peaks that a report measures. If `ideal_alone` is true, the report measures only ideal peaks,
@@ -67,7 +67,7 @@ struct OptReport {
   std::map<std::string, int64_t> verdicts, marks;  // numbers by outcome
   RunTimes times;
   FactCounts analyses;        // how often each analysis ran, for reports and passes
-  ControlDepsResult lowered;  // control_deps calls of the input
+  ControlDepsResult lowered;  // the result of lower_control_deps() for the input
   std::string proof;          // certificate_text() of the output; empty if nothing was proved
   // The number of tags and save marks that --strict-tags refuses, plus the number of recompute tags
   // that no pass has carried out or rejected.

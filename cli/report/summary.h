@@ -15,7 +15,8 @@ namespace fxopt {
 // sums.
 struct SummaryView {
   size_t top = 20;
-  // The number of components of module paths to show. If absent, as many as fit into `top` rows.
+  // The number of components of module paths to show. If absent, the largest number for which the
+  // table has at most `top` rows, but at least 1.
   std::optional<size_t> module_depth;
 };
 

@@ -80,9 +80,9 @@ bool breaks_strict_tags(const TagOutcome& outcome);
 // True for a recompute tag that no pass has judged, because remat did not run.
 bool awaits_remat(const TagOutcome& outcome);
 
-// Counts the outcomes of tags or of save marks, by outcome_word(). The order of the words is
-// ignored, honoured, implied, moot, overridden, dropped, conflicting, not judged. Words with a
-// count of 0 are omitted.
+// Selects the outcomes to count: those of tags or those of save marks. count_outcomes() counts them
+// by outcome_word(). The order of the words is ignored, honoured, implied, moot, overridden,
+// dropped, conflicting, not judged. Words with a count of 0 are omitted.
 enum class OutcomesOf { kTags, kMarks };
 std::vector<std::pair<std::string, int64_t>> count_outcomes(const std::vector<TagOutcome>& outcomes, OutcomesOf what);
 // Returns the counts of the outcomes as text: "8 honoured, 4 moot (not used in backward)".

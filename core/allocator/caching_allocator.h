@@ -122,8 +122,8 @@ class CachingAllocator {
 
   // Mark the beginning and the end of the capture of a stream into a CUDA graph. A private pool is
   // usually active during the capture. The allocator neither records nor queries events during a
-  // capture. If the device is full, a request during a capture fails, because the allocator then
-  // does not release all cached memory. Captures may overlap.
+  // capture. If the device is full, a request during a capture fails, because the step that
+  // releases all cached memory is skipped during a capture. Captures may overlap.
   void begin_capture() { ++captures_; }
   void end_capture();
 

@@ -38,8 +38,8 @@ class AllocatorDevice {
   virtual void wait(uint64_t event) = 0;
 
   // Returns the streams on which events may have completed since the last call. The list is in
-  // ascending order and has no duplicates. Returns nullopt if the device does not know these
-  // streams. In that case, events may be complete on any stream.
+  // ascending order and has no duplicates. Returns nullopt if the device cannot tell which streams
+  // these are. In that case, events may be complete on any stream.
   virtual std::optional<std::vector<int64_t>> take_finished_streams() { return std::nullopt; }
 };
 

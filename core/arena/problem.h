@@ -55,7 +55,8 @@ std::vector<int64_t> section_loads(const Problem& problem);
 // Returns the height of the packing with these offsets. O(n).
 int64_t height_of(const Problem& problem, std::span<const int64_t> offsets);
 
-// A part of a problem that can be planned on its own. The offsets of the part start at `base`.
+// A part of a problem that can be planned on its own. The part begins at the offset `base` of the
+// whole problem.
 struct Part {
   Problem problem;
   // For each block of the part: the index of the block in the whole problem.
@@ -65,10 +66,10 @@ struct Part {
 
 // Splits a problem wherever no block crosses from one section to the next. In each piece, blocks
 // that are live throughout the piece are placed at the bottom. The other blocks of the piece are
-// split in the same way. At least one best packing has this form: a block that is live throughout
-// can move to the bottom if the blocks below move up by its size. Sets the offset of each block
-// that is placed in this way. Every block that is not placed belongs to exactly one part.
-// O(n log n), because deeply nested pieces are not split further.
+// split in the same way. At least one best packing has this form, because a block that is live
+// throughout can move to the bottom if the blocks below move up by its size. Sets the offset of
+// each block that is placed in this way. Every block that is not placed belongs to exactly one
+// part. O(n log n), because deeply nested pieces are not split further.
 std::vector<Part> split_problem(const Problem& problem, std::vector<int64_t>& offsets);
 
 }  // namespace fxopt::arena

@@ -73,7 +73,7 @@ class HeightSearch {
   std::mt19937_64 random_{1};
   int64_t searches_ = 0;
   int64_t impossible_;  // packings of this height do not exist or are not needed
-  int64_t failed_;      // height of the last failed search; failed_ >= impossible_
+  int64_t failed_;      // the height for which the last failed search looked; failed_ >= impossible_
   bool first_ = true;
 };
 

@@ -62,8 +62,8 @@ struct Dependence {
 //            that takes a tensor reads the tensor's metadata.
 // Random     Random draws keep their order. Draws whose offset in an RngSlot is recorded may change
 //            places.
-// Effect     An op with unknown effects or a barrier keeps its place relative to all draws, writes,
-//            collectives, waits, assertions and mode changes.
+// Effect     A barrier, or an op with unknown effects, keeps its place relative to all draws,
+//            writes, collectives, waits, assertions and mode changes.
 //
 // Some dependences that follow from other dependences are left out. Construction takes O(nodes +
 // edges + tensors). If several asynchronous collectives read the same memory, each write to this

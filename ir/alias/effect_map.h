@@ -11,7 +11,7 @@ namespace fxopt {
 
 // The effects of the graphs that a module's nodes run. Each graph is examined on first use, and its
 // effects are kept. The EffectMaps of several graphs of one module may share one SubgraphEffects.
-// Valid until one of these graphs changes. Passes do not change these graphs.
+// Valid until one of the graphs that the nodes run changes. Passes do not change these graphs.
 //
 // Graphs may be nested as deep as memory allows. The first query about a graph takes O(nodes +
 // arguments), summed over all graphs that the query examines. Later queries take O(1).

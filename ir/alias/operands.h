@@ -12,11 +12,11 @@ namespace fxopt {
 
 // The operands of calls that write in place.
 //
-// Ops that write raise an error if operands overlap (at::assert_no_overlap, MemoryOverlap.cpp).
-// PyTorch compares tensor objects to detect an overlap. If x is not dense, `index_put_(x, i, x)`
-// raises. If the second x is replaced by a view of all of x, the call does not raise. Therefore,
-// before a pass replaces one node by another node, the pass must check whether a writing call would
-// get the same operand twice.
+// Some ops that write to an operand raise an error if their operands overlap
+// (at::assert_no_overlap, MemoryOverlap.cpp). PyTorch compares tensor objects to detect an overlap.
+// If x is not dense, `index_put_(x, i, x)` raises. If the second x is replaced by a view of all of
+// x, the call does not raise. Therefore, before a pass replaces one node by another node, the pass
+// must check whether a writing call would get the same operand twice.
 //
 // Built in O(nodes + edges).
 class WrittenOperands {

@@ -14,22 +14,23 @@ namespace fxopt {
 // A region is a graph that is called once for each layer (`torch.compiler.nested_compile_region`,
 // the operator invoke_subgraph). Fake tracing runs the region once and returns the same fake
 // results for every call. The recorded storages of these results are therefore meaningless. In a
-// backward graph, placeholders may represent these results. Their recorded storages are meaningless
-// for the same reason. The storages of results are read from the region's body instead.
+// backward graph, placeholders may represent these results. The recorded storages of these
+// placeholders are meaningless for the same reason. The storages of results are read from the
+// region's body instead.
 
 // In a call of invoke_subgraph: the position of the first argument that is passed to the body. The
 // earlier arguments are the graph and the graph's name.
 constexpr size_t kFirstOperand = 2;
 
-// Whether the module has calls of regions (invoke_subgraph), and whether a node is such a call.
-// O(1) expected.
+// has_regions(): whether the module has calls of regions (invoke_subgraph). calls_region(): whether
+// the node is such a call. O(1) expected.
 bool has_regions(const Module& module);
 bool calls_region(const Graph& graph, NodeId node);
 
 // Whether the placeholder may represent a result of a region (a graph that invoke_subgraph runs). A
-// storage recorded for several of these placeholders is unreliable. False if the file records the
-// role of a parameter or of another input of the user's function, because a tracer gives each of
-// these inputs its correct storage. O(1) expected.
+// storage recorded for several of these placeholders is unreliable. False if the file records that
+// the placeholder is a parameter or another input of the user's function, because a tracer gives
+// each of these inputs its correct storage. O(1) expected.
 bool may_be_of_region(const Graph& graph, NodeId placeholder);
 
 // The storage of one tensor that a region (a graph that invoke_subgraph runs) returns. This storage
@@ -38,15 +39,15 @@ struct RegionResult {
   static constexpr uint32_t kMade = UINT32_MAX;
   // The index of an operand of the invoke_subgraph call. kMade if the region created the storage.
   uint32_t operand = kMade;
-  // An operand may contain several tensors: the index of the tensor whose storage the result has.
+  // The index of the tensor whose storage the result has. An operand may contain several tensors.
   uint32_t tensor = 0;
   uint32_t made = 0;                // for kMade: results with the same number share a storage
-  std::vector<uint32_t> may_share;  // other operands whose memory the result may share
+  std::vector<uint32_t> may_share;  // for kMade: operands whose memory the result may share
 };
 
-// A cache that knows for each region (a graph that invoke_subgraph runs) the storages of the
-// tensors that the region returns. Each region is examined on first use. A region may call other
-// regions. Valid until one of the regions changes.
+// A cache of the storages of the tensors that each region returns. A region is a graph that
+// invoke_subgraph runs. Each region is examined on first use. A region may call other regions.
+// Valid until one of the regions changes.
 class RegionBodies {
  public:
   explicit RegionBodies(const Module& module) : module_(&module) {}

@@ -12,7 +12,7 @@ namespace fxopt {
 // The number of elements that fit into a result's storage. The result may have fewer elements.
 struct Room {
   std::vector<Dim> sizes;  // a dense tensor of these sizes fits into the storage
-  int64_t more = 0;        // number of elements that fit in addition to this dense tensor
+  int64_t more = 0;        // number of elements that fit in addition to a dense tensor of `sizes`
 };
 
 // Returns the number of elements that fit into the storage of tensor `index` of the call's results.

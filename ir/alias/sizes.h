@@ -23,9 +23,9 @@ SymbolRanges symbol_ranges(const Module& module, const SymbolRanges& given);
 // the expression).
 std::optional<int64_t> evaluate_dim(const Module& module, const Dim& dim, const SymbolValues& values);
 
-// Returns the bytes of a storage that one strided tensor fills: (offset + sum((size - 1) * stride)
-// + 1) * element size. Returns 0 if a size is 0. Returns nothing if a symbol has no value, or if a
-// number is negative or above 2^63 - 1.
+// Returns the number of bytes of a storage that one strided tensor exactly fills: (offset +
+// sum((size - 1) * stride) + 1) * element size. Returns 0 if a size is 0. Returns nothing if a
+// symbol has no value, or if a number is negative or above 2^63 - 1.
 std::optional<int64_t> storage_bytes(const Module& module, const Tensor& tensor, const SymbolValues& values);
 
 // Returns the number of elements of a tensor. Returns nothing if sizes are not recorded, if a

@@ -6,8 +6,8 @@
 
 namespace fxopt {
 
-// The graphs that calls of one graph run. A call refers to such a graph by an argument, or by an
-// attribute that holds the graph. Valid until attributes change.
+// The graphs that are run by the calls in one graph. A call refers to such a graph by an argument,
+// or by an attribute that holds the graph. Valid until attributes change.
 class SubgraphNames {
  public:
   explicit SubgraphNames(const Graph& graph);

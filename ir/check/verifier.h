@@ -83,8 +83,8 @@ class VerifyContext {
     check_expression(integer.expr, place);
   }
 
-  // Checks a value and all nested values. `base` is the value's place, and `label` is the value's
-  // field. Defined in verify_values.cpp.
+  // Checks a value and all nested values. `base` is the value's place, and `label` names the field
+  // that contains the value. Defined in verify_values.cpp.
   void check_value(const Pool& pool, ValueId root, std::string_view label, const Place& base);
   void check_verdict(const TagVerdict& verdict, const Place& place);
   // Returns 1 + the index of the target's schema in `schemas`. Returns 0 if the file has no schema
@@ -198,7 +198,7 @@ class GraphVerifier {
   // For each node, the pending result on which the node's value still depends. The pending result
   // is the collective itself, or the getitem that takes one of the collective's results.
   IdMap<NodeId, NodeId> unawaited_;
-  IdMap<NodeId, bool> awaited_;  // pending results that an earlier wait has completed
+  IdMap<NodeId, bool> awaited_;  // pending results (see unawaited_) for which an earlier wait exists
   IdMap<NodeId, bool> completes_later_;
   NameSet attributes_{"attribute"};
   std::vector<StringId> keywords_;

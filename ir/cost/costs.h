@@ -18,7 +18,8 @@ namespace fxopt {
 
 // The source of the time of a call.
 enum class CostBasis : uint8_t {
-  kUnknown,   // no source has a time, so 0 or the shortest time to move the known bytes is used
+  kUnknown,   // no source has a time. A kernel gets the roofline of its known bytes and operations, or 0 without a
+              // bandwidth; a collective gets 0
   kFree,      // no kernel runs: views, waits, scalars, assertions
   kRoofline,  // a lower bound from the device's peak rates
   kLinks,     // a collective's time by the formula in the device profile
@@ -69,8 +70,8 @@ struct CostSources {
 // Nodes that are added to the graph later may be queried as well.
 class CostTable {
  public:
-  // O(nodes) with a measurement. The measured collectives become samples for collectives of other
-  // sizes.
+  // Takes O(nodes) if `sources` has a measurement. The measured collectives become samples for
+  // collectives of other sizes.
   CostTable(const Graph& graph, const CostSources& sources);
 
   // Returns the cost of a node or of several nodes. A node takes O(arguments), plus the time of

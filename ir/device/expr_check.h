@@ -6,7 +6,7 @@ namespace fxopt {
 
 // Checks of an expression that do not need the values of its symbols. The checks find parts that
 // never have a value:
-// - floats;
+// - floats, because values are integers;
 // - divisions by 0;
 // - functions with a wrong number of arguments;
 // - numbers beyond 64 bits;

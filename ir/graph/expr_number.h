@@ -9,10 +9,10 @@
 
 namespace fxopt {
 
-// A Number is unknown, an integer or a binary64. Sizes that depend on a scale factor are computed
+// A Number is an integer, a binary64, or unknown. Sizes that depend on a scale factor are computed
 // with floats, as in TruncToInt(1.7 * ToFloat(s0)).
 
-// Returns the value of an operator or call whose result or some input is a float. Rounds as Python
+// Returns the value of an operator or a call with a float result or a float input. Rounds as Python
 // does. The result is unknown for a division by zero, for results outside of 64 bits, and for
 // functions whose last bit depends on the C library (powers, square roots). O(inputs).
 Number apply_to_floats(ExprKind kind, std::string_view function, std::span<const Number> inputs);

@@ -226,8 +226,8 @@ class Graph {
   std::vector<NodeId> users(NodeId id) const;
   bool has_users(NodeId id) const { return use_heads_[id.index()].first.is_valid(); }
   uint32_t num_uses(NodeId id) const { return use_heads_[id.index()].count; }
-  // Returns the first of the node's uses. Uses are linked in order of their creation, which is
-  // arbitrary. No result may depend on this order.
+  // Returns the first of the node's uses. Uses are linked in the order in which they were attached
+  // to the node; this order has no meaning. No result may depend on this order.
   UseId first_use(NodeId id) const { return use_heads_[id.index()].first; }
   const Use& use(UseId id) const { return uses_[id.index()]; }
 
@@ -253,7 +253,7 @@ class Graph {
   // O(size of the node).
   NodeId clone_node(NodeId original, NodeId before, std::string_view base, const IdMap<NodeId, NodeId>& mapped);
   // Copies all fields that clone_node() copies, except kind, target and arguments. `from` is a
-  // graph of the same module. If `from` is another graph, calls `edit` with each tensor of the
+  // graph of the same module. If `from` is not this graph, calls `edit` with each tensor of the
   // copied value.
   void copy_fields(
       const Graph& from, NodeId original, NodeId to, const Pool::TensorEdit& edit = [](Tensor&) {});

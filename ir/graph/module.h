@@ -77,8 +77,8 @@ class Module {
 
   // -- graphs: ids are never reused, so a removed graph leaves a gap
   Graph& add_graph(StringId name);  // added at the end; the name must be free
-  // Returns the present graphs in the order of the file. The result is valid until a graph is added
-  // or removed.
+  // Returns the graphs that the module has now, in the order of the file. The result is valid until
+  // a graph is added or removed.
   const std::vector<GraphId>& graphs() const { return order_; }
   size_t num_graphs() const { return order_.size(); }
   size_t num_graph_ids() const { return graphs_.size(); }  // all ids are below this number
@@ -95,9 +95,9 @@ class Module {
   // arguments and invocations that refer to a removed graph. Also removes the name counters of the
   // removed graphs. O(graphs + counters).
   void remove_graphs(const std::vector<GraphId>& ids);
-  // Removes `old` and moves the graphs `by` to its place, in the given order. `old` and `by` must
-  // be graphs of this module. For example, a partitioner replaces a joint graph by a forward graph
-  // and a backward graph. O(graphs + counters).
+  // Removes `old` and puts the graphs of the list `by` in its place, in the given order. `old` and
+  // `by` must be graphs of this module. For example, a partitioner replaces a joint graph by a
+  // forward graph and a backward graph. O(graphs + counters).
   void replace_graph(GraphId old, const std::vector<GraphId>& by);
   Graph& main() { return graph(order_.front()); }
   const Graph& main() const { return graph(order_.front()); }

@@ -237,8 +237,8 @@ struct ProvedStep {
 
 // The passes that changed the module since it was read (`steps`), and whether each pass was proved
 // to preserve the module's results. `computes` is a hash of the computation in the module after the
-// last of these passes. If the same hash of the current module differs from `computes`, the module
-// has changed since, and the proofs are not valid.
+// last of these passes. If this hash of the current module differs from `computes`, the module has
+// changed since, and the proofs are not valid.
 struct Certificate {
   static constexpr const char* kMessage = "Certificate";
   StringId computes;
@@ -334,7 +334,7 @@ struct ErasedNode {
   std::optional<TagVerdict> verdict;
   StringId pass;
   std::vector<Origin> origins;
-  bool is_mark = false;  // true for the save mark; `tag` is then kNone
+  bool is_mark = false;  // true if the record is for the mark `ap_must_save`; `tag` is then kNone
   std::optional<TagSource> tag_source;
   std::string unknown;
   FXOPT_FIELDS(graph, uid, name, target, tag, verdict, pass, origins, is_mark, tag_source)

@@ -8,7 +8,7 @@
 
 namespace fxopt {
 
-// The enumerations of the graph files. A test checks that the numbers equal the numbers in
+// The enumerations that graph files contain. A test checks that the numbers equal the numbers in
 // schemas/fxgraph.proto. Files in the text form (.fxg) contain the names.
 
 template <class E>

@@ -49,7 +49,7 @@ ControlDepsResult raise_control_deps(Module& module);
 
 // Returns the name that torch.fx gives a call of `target` in an empty graph: "mm_default" for
 // "aten.mm.default", "getitem" for "operator.getitem". `is_operator` is true if the target is an
-// overload of the framework's registry, named library.name.overload.
+// operator overload in the framework's registry, with a name of the form library.name.overload.
 std::string fx_name(std::string_view target, bool is_operator);
 
 }  // namespace fxopt

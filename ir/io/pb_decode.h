@@ -43,8 +43,8 @@ class PbDecoder {
  public:
   PbDecoder(Module& module, const ReadLimits& limits) : module_(&module), limits_(limits) { enter(module.pool, 0); }
 
-  // Sets the pool of later arguments and values. Later node references are positions below
-  // `num_nodes`.
+  // Sets the pool for the arguments and values that are decoded after this call. Later node
+  // references are positions below `num_nodes`.
   void enter(Pool& pool, size_t num_nodes);
 
   // Sets the offsets that are added to uids and storage ids. These offsets are needed if a module
@@ -66,8 +66,8 @@ class PbDecoder {
   // Returns the string at `index` of the table.
   std::optional<StringId> string(uint32_t index);
   // Like string(), but returns an invalid id for index 0. Index 0 is the empty string, and a field
-  // without a value also has index 0. Use optional_string() for fields in which both mean that
-  // there is no string.
+  // without a value also has index 0. Use optional_string() for fields in which an empty string and
+  // a missing value both mean that there is no string.
   std::optional<StringId> optional_string(uint32_t index);
   // Stores the result of optional_string(index) in `to`. `name` is the field of the record that
   // contains the index. If the index is invalid, puts `name` in front of the error's field path.
@@ -221,7 +221,8 @@ class PbDecoder {
   Error error_;
 
   std::vector<StringId> strings_;
-  // The expression and the target of each string in `strings_`. Invalid until first used.
+  // For each string in `strings_`: its id as an expression and its id as a call target. Invalid
+  // until first used.
   std::vector<ExprId> exprs_;
   std::vector<TargetId> targets_;
   IdMap<DimsId, DimsId> contiguous_;

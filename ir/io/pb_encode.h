@@ -36,8 +36,8 @@ class PbEncoder {
  public:
   explicit PbEncoder(const Module& module);
 
-  // Selects the pool of later arguments and values. This is the pool of `graph`, or the module's
-  // own pool if `graph` is nullptr.
+  // Selects the pool for the arguments and values that are encoded after this call. This is the
+  // pool of `graph`, or the module's own pool if `graph` is nullptr.
   void enter(const Graph* graph);
 
   std::optional<Error>& error() { return error_; }
@@ -105,8 +105,8 @@ class PbEncoder {
   void arg(ArgIndex index, schema::Arg& to, uint32_t depth);
   // `kept` is the fragment of unknown fields (pb_unknown.h) that the caller will restore in `to`.
   // It is nullptr if there is no fragment. A list of integers can be written as the message IntList
-  // or ArgList. If `kept` contains one of these messages, the same message is written if possible,
-  // because the unknown fields belong to this message.
+  // or ArgList. If `kept` contains an IntList or ArgList, the encoder writes that message type if
+  // possible, because the unknown fields belong to that type.
   void fill(const Arg& arg, schema::Arg& to, uint32_t depth, const schema::Arg* kept);
   void fill_list(const Arg& arg, schema::Arg& to, uint32_t depth, const schema::Arg* kept);
   void fill_dict(const Arg& arg, schema::Arg& to, uint32_t depth);

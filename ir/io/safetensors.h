@@ -74,9 +74,9 @@ class Safetensors {
 //   kCountMismatch  offsets that do not match the shape, or bytes after the last tensor
 //   kLimit          content beyond SafetensorsLimits, or a shape of 2^63 bytes or more
 // The reference implementation accepts some content that is an error here. It accepts empty names,
-// unknown keys of a tensor, an odd last size of F4, and any shape without elements. If a name is
-// repeated, the reference implementation uses the last tensor of that name. An error names the
-// tensor in `where.field`, or gives the offset of the fault in `where.byte`.
+// unknown keys of a tensor, an F4 tensor whose last size is odd, and any shape without elements. If
+// a name is repeated, the reference implementation uses the last tensor of that name. An error
+// names the tensor in `where.field`, or gives the offset of the fault in `where.byte`.
 // O(header + tensors * log(tensors)).
 Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes, const std::string& file,
                                       const SafetensorsLimits& limits = {});

@@ -35,7 +35,8 @@ bool is_cuda(std::string_view device);
 
 struct MeasureOptions {
   MemoryOptions memory;
-  // The profile in `trace`, which describes hidden memory, is used for CUDA devices only.
+  // `trace` may contain a device profile, which describes hidden memory (memory that the graph does
+  // not show). The profile is used for CUDA devices only.
   TraceOptions trace;
   // Options of the allocator. The trace is replayed twice: without and with expandable segments.
   AllocatorConfig allocator;
@@ -77,8 +78,8 @@ struct Fit {
 
 // Bytes at each place of the schedule, for charts.
 struct FootprintTimeline {
-  // 0 if the timeline shows the measured step. 1 if the timeline shows the first step, because
-  // memory ran out in that step.
+  // 0 if the timeline shows the step whose peaks are reported. 1 if the timeline shows the first
+  // step, because memory ran out in that step.
   uint32_t step = 0;
   MemoryTimeline live;
   // `live.requested`, split by MemoryClass. A vector is empty if its class has no memory.
@@ -126,8 +127,8 @@ struct Footprint {
   StorageMap storages;
   MemoryReport memory;
   SizeRanges ranges;
-  // Sorted by the peak of requested bytes, with the largest first. Equal devices are in the order
-  // of `memory`.
+  // Sorted by the peak of requested bytes, with the largest first. Devices with equal peaks are in
+  // the order of `memory`.
   std::vector<DeviceFootprint> devices;
 
   // Returns the number of devices in `memory` that are missing in `devices`. See
@@ -140,9 +141,9 @@ struct Footprint {
 // memory would grow with the product of devices and nodes.
 inline constexpr size_t kMaxMeasuredDevices = 256;
 
-// Measures the memory of the graph on each device. Takes
-// O(measured devices * (nodes + edges + storages log storages)), plus the effort of the arena's
-// search.
+// Measures the memory of the graph on each device. Takes O(measured devices * (nodes + edges +
+// storages log storages)), plus one arena search for each measured device, which
+// MeasureOptions::arena_effort limits.
 Footprint measure(const Graph& graph, const MeasureOptions& options);
 
 // Returns the options of the allocator's replay for a device. The simulated device has all memory

@@ -25,7 +25,7 @@ enum class MemoryClass : uint8_t {
   // Created in forward and read by backward. In a forward graph, also a value that is returned for
   // backward.
   kSavedValue,
-  kRecomputed,     // created by a recomputed copy
+  kRecomputed,     // created by a copy of a node that recomputes its value
   kCommunication,  // created by a collective, or an empty buffer that a collective fills
   kTemporary,
   kWorkspace,  // hidden memory: memory that a call takes in addition to its outputs
@@ -77,8 +77,8 @@ struct MemoryOptions {
   bool derive_classes = false;
 };
 
-// The ideal peak of one device: the largest sum of unrounded bytes of live storages, in schedule
-// order.
+// The ideal peak of one device: the largest sum of unrounded bytes of live storages when nodes run
+// in schedule order.
 // - Placeholders and attributes are live in the whole schedule, except donated placeholders.
 // - A placeholder that follows a call, as in a composed step, is live from its place in the
 //   schedule.
@@ -110,7 +110,7 @@ struct MemoryReport {
   size_t unknown_buffers = 0;
   // Lifetimes of all buffers, by BufferId. If the graph resizes a storage, the storage has several
   // separate lifetimes, called stays (see DevicePeak). The Lifetime in this list then has the size
-  // that was traced, and includes all stays of the storage.
+  // without the resizes, and includes all stays of the storage.
   std::vector<Lifetime> lifetimes;
   std::vector<BufferId> resized;  // storages that the graph resizes, sorted
   // The stays (separate lifetimes, see DevicePeak) of the storages in `resized`. Each stay has its

@@ -39,7 +39,7 @@ struct TraceBlock {
   // A label such as "cublas" or "exp_avg" for blocks that are not storages. The text of the label
   // belongs to the profile or is constant.
   std::string_view label{};
-  Evidence evidence = Evidence::kSource;  // the evidence for `bytes`; only for hidden memory
+  Evidence evidence = Evidence::kSource;  // the origin of the number in `bytes`; set only for hidden memory
   // For kKept: the index of another block with the same size. If this block is optimizer state, the
   // other block is the parameter. If this block is a kept gradient, the other block is the gradient
   // that one training step creates. After the first step, the kept gradient takes over the memory
@@ -90,7 +90,7 @@ struct SteadyState {
 };
 
 struct TraceOptions {
-  // The device profile. It describes the hidden memory, which calls take in addition to their
+  // The device profile. It describes the hidden memory: memory that a call takes in addition to its
   // outputs. Must outlive the trace.
   const DeviceProfile* profile = nullptr;
   std::optional<SteadyState> steady;  // set for the trace of a step after the first
@@ -144,10 +144,10 @@ struct MemoryTimeline {
 // Computes the live bytes at each place of the trace. O(places + events).
 MemoryTimeline timeline_of(const MemoryTrace& trace);
 
-// Plans an arena for all blocks of the trace. Each block gets an offset before the run, as in a
-// planned executor or in the memory pool of a CUDA graph. `effort` is ArenaOptions::effort. Returns
-// nothing if the sizes exceed an arena's limits. Complexity: as plan_arena() in
-// core/arena/arena.h.
+// Plans an arena for all blocks of the trace. Each block gets an offset before the run, as in an
+// executor that plans memory ahead or in the memory pool of a CUDA graph. `effort` is
+// ArenaOptions::effort. Returns nothing if the sizes exceed an arena's limits. Complexity: as
+// plan_arena() in core/arena/arena.h.
 std::optional<ArenaPlan> plan_arena(const MemoryTrace& trace, int64_t effort);
 
 // Splits MemoryTimeline::requested by MemoryClass. The vector of a class without blocks is empty.

@@ -253,7 +253,8 @@ struct Op {
   Holds holds = Holds::kItself;
   // The position of the argument that is the operator to run (higher-order ops), or -1. The effects
   // of that operator are added, except kRandom. The description of the higher-order op decides
-  // kRandom. For example, run_with_rng_state draws from a state that is one of its arguments.
+  // kRandom. For example, run_with_rng_state does not have kRandom, because it draws from a state
+  // that is one of its arguments.
   int16_t operator_arg = -1;
   // This op runs another operator on copies of the arguments that the operator writes, and returns
   // these copies (auto_functionalized).
@@ -262,7 +263,7 @@ struct Op {
   // Whether a result may be a tensor or may hold tensors. True without a schema. O(returns).
   bool yields_tensor() const;
   // Whether a graph must contain a wait for the operator's result. True for functional collectives.
-  // The results of other collectives are complete for later work on the stream.
+  // Later work on the stream may use the results of other collectives without a wait.
   bool leaves_wait_to_graph() const;
   bool has(Effect bit) const { return has_effect(effects, bit); }
   bool in(OpSet bit) const { return has_op_set(sets, bit); }

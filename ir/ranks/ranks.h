@@ -71,7 +71,8 @@ RankTrace trace_rank(const Module& module, int64_t rank, const std::string& file
 // - RankCall::what, or the word "message" for a send or receive
 // - the number of ranks of the call's group
 // - the number of the call's group, where groups are numbered by first use
-// - the original calls that the call replaces, numbered among all original calls
+// - the original calls that the call replaces, each as its index among all original calls of the
+//   rank
 //
 // None of these values depends on the rank. All ranks that run one program therefore have the same
 // hash. The result is empty if the rank issues nothing. O(calls log calls).
@@ -110,12 +111,14 @@ struct RankReport {
 // Compares the traces of different ranks.
 //
 // - The collectives of each group's members are compared one by one. The original calls that each
-//   collective replaces are compared as well. Each rank's original calls are sorted by uid, and
-//   their positions in this order are compared. The uids themselves may differ between ranks.
+//   collective stands for are compared as well: the calls that it replaced, or the collective
+//   itself. For each rank and group, these original calls are sorted by uid, and their positions in
+//   this order are compared. The uids themselves may differ between ranks.
 // - Sends are matched with receives in order, for each group, pair of ranks and tag.
-// - The calls of all groups must have a common order that preserves each rank's order of issue.
-//   This condition is sufficient for any number of streams. With NCCL 2.26 or newer, a job with a
-//   circle may complete if no waits are involved, but fxopt reports the circle anyway.
+// - The calls of all groups must have a common order that preserves each rank's order of issue. If
+//   this order exists, the compared calls cannot wait for each other in a circle, for any number of
+//   streams. With NCCL 2.26 or newer, a job whose calls form a circle may complete if the circle
+//   contains no wait, but fxopt reports the circle anyway.
 //
 // The comparison of a group stops at the first conflict. The matching of sends and receives stops
 // at the first conflict of each group, pair of ranks and tag. The search for a circle runs only if

@@ -16,8 +16,8 @@ namespace fxopt {
 using PhaseSource = std::function<const PhaseMap&()>;
 
 // Whether autograd may run through the graph when the graph is executed. If so, `detach` calls and
-// gradient modes decide which gradients result. This function ignores them. Returns false only in
-// these cases:
+// gradient modes decide which gradients result. This function ignores `detach` calls and gradient
+// modes. Returns false only in these cases:
 //   - A node is backward, by its mark or by inference. The gradients are then part of the graph.
 //   - No tensor requires grad, and the kind of the graph is recorded (forward, joint, optimizer,
 //     inference, ...). AOTAutograd's descriptions of inputs are not used for this decision, because

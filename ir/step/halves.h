@@ -26,7 +26,7 @@ namespace fxopt {
 struct JointHalves {
   IdMap<NodeId, bool> in_backward;
   std::vector<NodeId> primals;   // the inputs of forward
-  std::vector<NodeId> arriving;  // the inputs of backward: first tangents, then states
+  std::vector<NodeId> arriving;  // the inputs of backward: first tangents, then states (see `inputs`)
   // The leaves of the graph's output. A leaf that is not a node has an invalid id.
   std::vector<NodeId> leaves;
   size_t num_forward_outputs = 0;  // the number of leaves that belong to forward
@@ -41,9 +41,9 @@ bool may_hold_others(const Graph& graph, NodeId node);
 // dict. It is also true for a call whose result is not recorded, if another node takes an element
 // of this result. O(users).
 bool holds_others(const Graph& graph, NodeId node);
-// Whether `node` is a backward call that computes a size from forward values only, and backward
-// reads at least one of these values only for its sizes. Forward can run such a call, so nothing
-// needs to be saved or recomputed for it. O(users of the node's inputs).
+// Whether `node` is a backward call that computes a size and has only forward values as inputs, and
+// backward uses at least one of these inputs only to read sizes. Forward can run such a call, so
+// nothing needs to be saved or recomputed for it. O(users of the node's inputs).
 bool asks_for_sizes_alone(const Graph& graph, const PhaseMap& phases, NodeId node);
 // Returns the role of a leaf of the output. If no role is recorded, returns the role in `roles`
 // (infer_roles()). O(1).

@@ -82,14 +82,15 @@ struct MarkMap {
   // of these nodes is included. For getitems, all marked nodes are included.
   IdMap<NodeId, bool> is_saved;
   std::vector<NodeId> values;  // the nodes of `is_saved`, in schedule order
-  int64_t num_names = 0;       // number of names of these values, including merged names
+  int64_t num_names = 0;       // number of names of the marked values, including the names of values that were merged
+                               // into them
   // Number of marked values that are missing in the graph, according to the totals and indices in
   // the marks.
   int64_t num_lost = 0;
   // The first call with a marked result that no getitem reads. Invalid if no such call exists.
   NodeId without_getitem;
-  // A backward node whose mark has a name that is in no mark of a forward node or of an erased node
-  // (ErasedNode). Invalid if no such node exists.
+  // A backward node that has a mark with a name, where no forward node and no erased node
+  // (ErasedNode) has a mark with this name. Invalid if no such node exists.
   NodeId in_backward_alone;
 };
 // Finds the marked values of a graph. O(nodes + sizes of their metadata entries `custom`). O(1) if

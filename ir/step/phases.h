@@ -126,8 +126,8 @@ bool has_no_phase_mark(const Node& node);
 bool holds_backward(const Graph& graph, const PhaseMap& phases);
 
 // analyze_phases() treats unmarked calls after the last forward mark of a joint graph as backward.
-// If such a call is forward in `phases`, this function marks the call as forward. `phases` must be
-// computed before the graph changed. Returns the number of these calls. O(nodes).
+// If such a call is forward in `phases`, this function marks the call as forward. Compute `phases`
+// before the graph changes. Returns the number of these calls. O(nodes).
 size_t mark_rest_of_forward(Graph& graph, const PhaseMap& phases);
 
 // Writes into the graph the phases of the nodes in PhaseMap::overruled. In graphs that are not

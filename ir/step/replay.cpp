@@ -73,7 +73,7 @@ class Replayer {
       if (!is_policy_tag(graph_, node)) {
         decisions_.remarks.push_back(
             {node, "saved-besides",
-             "saved because of MUST_SAVE. The first partition, which wrote the marks, did not save it"});
+             "saved because of MUST_SAVE, although the partition that wrote the marks did not save it"});
       }
       return;
     }

@@ -96,8 +96,8 @@ struct Step {
 Result<Step> find_step(const Module& module);
 
 // Writes the step into the module as invocations. The invocations have a binding for each input
-// that is an output of an earlier run. Bindings that were found only by names are then also in the
-// file, so passes may change the names afterwards. O(inputs).
+// that is an output of an earlier run. The function also records bindings that were found only by
+// names, so passes may change the names afterwards. O(inputs).
 void record_step(Module& module, const Step& step);
 
 }  // namespace fxopt

@@ -14,10 +14,10 @@
 namespace fxopt {
 
 // The rules that decide from tags which values are saved or recomputed. kFxopt is fxopt's ordered
-// list of rules. kTorch is the behaviour of PyTorch 2.15 with the same tags. With kTorch, views,
-// getitems and waits do not inherit tags. Tags of backward nodes have an effect with kTorch, but
-// are ignored with kFxopt. kTorch has a checkpoint region only for nodes with an explicit region
-// id. kFxopt also uses the layers of the model as regions.
+// list of rules. kTorch is the behaviour of PyTorch 2.15 with the same tags. Views, getitems and
+// waits do not inherit tags with kTorch. Tags of backward nodes have an effect with kTorch, but are
+// ignored with kFxopt. kTorch has a checkpoint region only for nodes with an explicit region id.
+// kFxopt also uses the layers of the model as regions.
 enum class TagRules : uint8_t {
   kFxopt,
   kTorch,
@@ -39,8 +39,8 @@ struct EnumNames<PreferRecompute> {
                                                        {PreferRecompute::kSave, "save"}};
 };
 
-// A tag rule, and the texts that describe the rule. Passes, `explain`, `tags`, the help and the
-// verifier use these texts.
+// A tag rule, and the texts that describe the rule. The commands `opt`, `explain` and `tags` print
+// these texts, and a test compares the help page with them.
 struct TagRuleText {
   TagRule rule = TagRule::kNone;
   std::string_view situation;  // the values to which the rule applies
@@ -104,7 +104,7 @@ std::string_view why_unrepeatable(const Graph& graph, NodeId node, EffectMap& ef
 // The place of a checkpoint region in the order of regions.
 struct RegionKey {
   bool exists = false;
-  bool is_explicit = false;  // identified by region id, otherwise by layer
+  bool is_explicit = false;  // true if the region is identified by region id, false if by layer
   int64_t order = 0;
   bool operator==(const RegionKey&) const = default;
   // Whether this region comes before the other region. Regions are compared only if both are

@@ -50,8 +50,8 @@ struct InputRow {
   size_t tied = 0;  // number of additional nodes whose tensor was already counted
   // The number of tensors that are components of a tensor subclass, such as the shard of a rank.
   size_t parts = 0;
-  // Sum of elements over the tensors whose number of elements is known. The sum is exact below
-  // 2^63.
+  // The total number of elements in the tensors whose number of elements is known. The sum is exact
+  // below 2^63.
   int64_t elements = 0;
   size_t unknown_elements = 0;  // number of tensors whose number of elements is unknown
   StorageSum storages;
@@ -115,8 +115,8 @@ struct GraphSummary {
 // nullptr, all nodes are summarized. A storage is counted for the node that makes it. If several
 // placeholders share a storage, the storage is counted for the first of these placeholders in the
 // selection. Symbols have the values of their hints. The summary refers to the graph and is valid
-// until the graph changes. `subgraphs` (second overload) caches the effects of subgraphs. If
-// calls for several graphs of one module pass the same cache, each subgraph is analyzed only once.
+// until the graph changes. `subgraphs` (second overload) caches the effects of subgraphs. If the
+// caller uses the same cache for several graphs of one module, each subgraph is analyzed only once.
 // O((nodes + edges + values + components of module paths) * log).
 GraphSummary summarize(const Graph& graph, Validity validity, const std::vector<NodeId>* part = nullptr);
 GraphSummary summarize(const Graph& graph, Validity validity, const std::vector<NodeId>* part,

@@ -51,9 +51,9 @@ enum class Restride : uint8_t {
   kCopy,     // no strides fit, so the elements must be copied
   kUnknown,  // the answer depends on symbols
 };
-// Computes strides that view the elements of `from` with other sizes, without moving the elements.
-// The product of `sizes` must equal the number of elements of `from`. The rules are those of ATen's
-// computeStride (TensorUtils.cpp). O(rank of both).
+// Computes the strides of a view that shows the elements of `from` with `sizes`, without moving the
+// elements. The product of `sizes` must equal the number of elements of `from`. The rules are those
+// of ATen's computeStride (TensorUtils.cpp). O(rank of both).
 Restride restride(const Geometry& from, const std::vector<SymInt>& sizes, std::vector<SymInt>& strides);
 
 }  // namespace fxopt

@@ -27,8 +27,8 @@ class SymInt {
   SymInt() : SymInt(0) {}
   SymInt(int64_t value)  // NOLINT(google-explicit-constructor): every integer is a SymInt
       : first_(residue(value, kFirstPrime)), second_(residue(value, kSecondPrime)), value_(value), is_static_(true) {}
-  // Returns the symbol that the hash `name` identifies. It may be the hash of a symbol's name, of
-  // an expression, or of the origin of a number that depends on data.
+  // Returns the symbol that the hash `name` identifies. `name` may be the hash of a symbol's name,
+  // of an expression, or of the source of a data-dependent number.
   static SymInt symbol(const Hash128& name);
 
   bool is_static() const { return is_static_; }

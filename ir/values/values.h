@@ -18,8 +18,8 @@ bool same_dim(const Module& module, const Dim& a, const Dim& b);
 // and placements must be equal. Storage ids and requires_grad are ignored. O(rank).
 bool same_metadata(const Module& module, const Tensor& a, const Tensor& b);
 
-// True if two whole values of one graph have the same metadata, so that their kinds and elements
-// are equal. An absent value is equal only to another absent value. O(size of the value).
+// True if two values of one graph, including all elements of containers, have the same kinds and
+// the same metadata. An absent value is equal only to another absent value. O(size of the value).
 bool same_metadata(const Graph& graph, ValueId a, ValueId b);
 
 // True if `a` and `b` have the same number of dimensions, and each pair of dimensions satisfies
@@ -44,13 +44,13 @@ std::vector<NodeId> output_leaves(const Graph& graph);
 // O(arguments).
 std::vector<Arg> leaves_of(const Graph& graph, ArgRange range);
 
-// Whether an op returns a view of its input's memory or a copy. The op changes only the shape, and
-// makes a copy only if a view is impossible.
+// Whether an op returns a view of its input's memory or a copy. This is for ops that return a view
+// in some calls and a copy in other calls, such as `reshape` and `to`.
 enum class ViewAnswer : uint8_t { kView, kCopy, kUnknown };
 
 // Decides from the two recorded tensors whether `to` is a view of `from` or a copy. A view has the
 // dtype, device, offset, conjugate bit and negative bit of its input. Its strides are the strides
-// that `view()` with these sizes would give. The answer is kUnknown in these cases:
+// that `view()` of `from` with the sizes of `to` would give. The answer is kUnknown in these cases:
 // - A size or a stride is symbolic and differs from the input's size or stride.
 // - A tensor is empty.
 // - A property is not recorded.
@@ -62,7 +62,7 @@ ViewAnswer compare_as_view(const Module& module, const Tensor& from, const Tenso
 bool name_same_thing(const Attribute& a, const Attribute& b);
 
 // Calls f(id, tensor) for each tensor of a value, depth first. Tensors in tuples, lists and dicts
-// are included. Every reader of files limits the depth of values. O(size of the value).
+// are included. Every file parser limits the depth of values. O(size of the value).
 template <class F>
 void for_each_tensor(const Graph& graph, ValueId id, const F& f) {
   if (!id.is_valid()) return;
@@ -100,8 +100,8 @@ const InputSpec* recorded_input(const Graph& graph, NodeId node);
 InputRole recorded_role(const Graph& graph, NodeId node);
 bool is_tangent(const Graph& graph, NodeId node);
 
-// Returns the first argument of `node` if it is a node. Invalid if the argument is missing or is
-// not a node. O(1).
+// Returns the first argument of `node` if this argument is a node. Invalid if the argument is
+// missing or is not a node. O(1).
 NodeId first_argument(const Graph& graph, NodeId node);
 
 // Returns the tensor that a node produces. Returns nullptr if the node's value is not recorded or

@@ -178,14 +178,13 @@ class Planner {
   // The reason why the view stays, as a code and a text; empty if `base` may replace it.
   std::pair<std::string_view, std::string_view> find_obstacle(NodeId view, NodeId base) {
     if (reads_outdated(view)) {
-      return {
-          "changed-in-place",
-          "the two are equal only by a recorded size or stride, which is outdated: an earlier op changes it in place"};
+      return {"changed-in-place",
+              "the equality depends on a recorded size or stride that an earlier op changes in place"};
     }
     if ((doubtful_.get(base) || lacks_elements(base)) && relies_on_strides(view, base)) {
-      return {
-          "unsure-strides",
-          "the two are equal only if recorded strides hold, and an earlier operator does not guarantee its strides"};
+      return {"unsure-strides",
+              "the equality depends on recorded strides, and an earlier operator does not guarantee the strides of its "
+              "result"};
     }
     if (is_held(graph_, view)) return {"ordered", "the view has a control dependency or an event"};
     if (are_decided_apart(graph_, phases_, view, base) || passes_marked(view, base) ||
@@ -199,7 +198,8 @@ class Planner {
       return {"stops-gradients", "autograd may differentiate this graph, and the replacement would let gradients flow"};
     }
     if (is_needed_by_caller(view, base)) return {"returned-alias", "the caller gets both tensors"};
-    if (operands_.has_both(view, base)) return {"given-both", "both are arguments of one op that writes"};
+    if (operands_.has_both(view, base))
+      return {"given-both", "both are arguments of one op that writes to an argument"};
     return {};
   }
 

@@ -249,10 +249,11 @@ class CsePlanner {
               "before the backward of the op, and so round differently. If the graph is only forward or only backward, "
               "set its kind in the file"};
     }
-    if (operands_.has_both(node, kept)) return {"given-both", "both are arguments of one op that writes"};
+    if (operands_.has_both(node, kept))
+      return {"given-both", "both are arguments of one op that writes to an argument"};
     if (waits_for_more(node, kept)) return {"ordered", "the control dependencies differ"};
     const bool saves_same = saves_.are_kept(node, kept, MergedSaves::Tags::kMerged);
-    if (!saves_same) return {"saves-differ", "the merge would change the values that a later partition saves"};
+    if (!saves_same) return {"saves-differ", "the merge would change which values a later partition saves"};
     return {};
   }
 

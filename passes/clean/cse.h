@@ -27,7 +27,8 @@ struct CseOptions {
 //
 // Counters: merged. Notes: cross-phase (equal values of different phases, which are not merged).
 // The remark on equal nodes that are not merged has one of these codes:
-// - written: a node writes in place to a result or, during a collective, to an operand.
+// - written: a node writes in place to a result of the equal nodes, or to an operand of a
+//   collective that still runs.
 // - changed-in-place: a node changes the sizes, strides or storage of a result in place.
 // - values-differ: the recorded metadata of the results differ.
 // - both-returned: the graph returns both results.

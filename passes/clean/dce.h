@@ -42,8 +42,8 @@ struct DceOptions {
 // Erases each node on which no visible result or effect depends. One sweep, from the last node to
 // the first, follows values, control dependencies and storages.
 //
-// Counters: erased. Remarks: collective-kept and random-kept, each on a node without users that the
-// policy keeps. Complexity: O(nodes + edges + buffers).
+// Counters: erased. Remarks: collective-kept and random-kept, each on a node that has no users but
+// that the policy keeps. Complexity: O(nodes + edges + buffers).
 Result<PassResult> dce(Graph& graph, const DceOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -14,7 +14,7 @@ struct InferPhaseOptions {
 // Writes the phase (forward or backward) of every node of a graph without phase markers.
 // infer_phases() of ir/step/phases.h finds the phases, and each written phase gets the marker
 // `inferred`. If the graph has phase markers, the pass only corrects the phases of single nodes
-// with correct_phases() of ir/step/phases.h. The markers stay unchanged.
+// with correct_phases() of ir/step/phases.h. Existing markers stay unchanged.
 //
 // Counters: forward and backward (nodes that got that phase), corrected. Notes: marked (nodes that
 // already had a phase). Remarks: no-gradient-seed (no output depends on the gradient of a loss).

@@ -461,10 +461,10 @@ void remark_on_unread(const Graph& graph, const AliasRoundTripsOptions& options,
   const std::string reason =
       options.drop_gathers == DropGathers::kShown
           ? "one rank's file does not show that all ranks remove the gather. To remove it, set drop-gathers=always, "
-            "and check the results of all ranks with fxopt ranks"
+            "and run 'fxopt ranks' on the results of all ranks"
       : options.drop_gathers == DropGathers::kNever
           ? "drop-gathers=never"
-          : "a control dependency or an event involves the gather, or one wait covers a list of tensors";
+          : "a control dependency or an event involves the gather or its wait, or one wait takes several tensors";
   result.remark(graph, first, "unread",
                 count_with_first(std::ssize(gathers), " gather without consumers is kept",
                                  " gathers without consumers are kept", "%" + std::string(graph.name_of(first))) +
@@ -511,7 +511,7 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
         graph, "constant-index",
         std::to_string(by_number) + (by_number == 1 ? " slice selects" : " slices select") +
             " this rank's own shard by a constant index. In a file of another rank, a slice with the same index "
-            "is not replaced. Check the results of all ranks with fxopt ranks");
+            "is not replaced. Run 'fxopt ranks' on the results of all ranks");
   }
   remark_on_unread(graph, options, dropper.run(), result);
   replacer.finish();

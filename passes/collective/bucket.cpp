@@ -81,11 +81,11 @@ class BucketWriter {
                        "Run bucket after partition or remat");
     }
     if (num_placeless_ == 0) return;
-    result_.warn(
-        graph_, "form",
-        std::to_string(num_placeless_) + (num_placeless_ == 1 ? " bucket of gathers is" : " buckets of gathers are") +
-            " written as form=functional, because this rank's place in the result is unknown: the file does not "
-            "give a rank that is in the group, or it is for all ranks");
+    result_.warn(graph_, "form",
+                 std::to_string(num_placeless_) +
+                     (num_placeless_ == 1 ? " bucket of gathers is" : " buckets of gathers are") +
+                     " written as form=functional, because this rank's place in the result is unknown: the file "
+                     "records no rank of the group, or the file is for all ranks");
   }
 
  private:
@@ -497,8 +497,8 @@ class PeakKeeper {
       result.remark(
           graph_, "bucket-split",
           std::to_string(num_split_) + (num_split_ == 1 ? " bucket is" : " buckets are") +
-              " split to keep the growth of this rank's peak within max-growth. If the ranks' graphs differ, check all "
-              "results with fxopt ranks");
+              " split to keep the growth of this rank's peak within max-growth. If the ranks' graphs differ, run "
+              "'fxopt ranks' on the results of all ranks");
     }
     if (growth_.grows()) result.warn(graph_, "peak-grows", growth_.text());
   }

@@ -112,7 +112,8 @@ class Filter {
     if (!is_laid_out) return {"not-row-major", "its input is not a plain row-major tensor"};
     const NodeId by = find_reader(graph_, one.waits, [this](NodeId reader) { return sees_storage(graph_, reader); });
     if (by.is_valid()) {
-      return {"storage", "%" + std::string(graph_.name_of(by)) + " may read memory outside the result's elements"};
+      return {"storage", "%" + std::string(graph_.name_of(by)) +
+                             " may read memory outside the elements of the collective's result"};
     }
     return held(one);
   }

@@ -36,8 +36,8 @@ struct BucketPlan {
 // module path. O(modules * path).
 std::optional<std::string> module_of(const Graph& graph, NodeId node, const std::vector<std::string>& modules);
 
-// Plans the buckets. O((nodes + dependences) * open buckets). At most 64 buckets can get more
-// members at the same time (open buckets).
+// Plans the buckets. O((nodes + dependences) * open buckets). A bucket is open while it can get
+// more members. At most 64 buckets are open at the same time.
 BucketPlan plan_buckets(const Graph& graph, Facts& facts, const BucketOptions& options, const SymbolValues& values);
 
 // Returns an order of all nodes. In this order, the collective calls of a bucket are adjacent, and

@@ -187,7 +187,7 @@ class ReductionMerger {
     }
     for (const Collective* each : {&one, &other}) {
       if (graph_.users(each->start).size() != 1 || graph_.users(each->waits[0]).size() != 1) {
-        return "the result of a reduction has a consumer besides the sum";
+        return "the result of one of the summed reductions has another consumer";
       }
       for (const NodeId node : {each->start, each->waits[0], add}) {
         if (is_held(graph_, node) || is_awaited_.get(node))

@@ -183,7 +183,7 @@ class Planner {
     if (!std::ranges::all_of(dims, &Dim::is_static)) return {"symbolic-sizes", "its sizes depend on symbols"};
     if (outer.input_bytes == 0) return {"empty", "its input has no elements"};
     if (!dims.empty() && dims[0].value % inner.ranks == 0) return {};
-    return {"rows", "the last gather's input does not have a whole number of rows of each rank"};
+    return {"rows", "the rows of the last gather's input do not divide evenly among the ranks of the gather before it"};
   }
 
   // -- fusion of chains
@@ -220,14 +220,15 @@ class Planner {
     const Collective& first = collectives_[fusion.members.front()];
     const Collective& last = collectives_[fusion.members.back()];
     if (!own_place(graph_.module(), first.listed->ranks).has_value()) {
-      return {"rank-unknown", "the file does not give its rank, or the rank is not in the group"};
+      return {"rank-unknown",
+              "the file does not say for which rank it is, or this rank is not in the group of the first gather"};
     }
     fusion.ranks = first.listed->ranks;
     for (size_t i = 1; i < fusion.members.size(); ++i) {
       std::optional<RankOrder> both =
           ranks_of_both(graph_.module(), fusion.ranks, collectives_[fusion.members[i]].listed->ranks);
       if (!both.has_value())
-        return {"no-product", "the meshes do not show that the ranks of the groups form one group"};
+        return {"no-product", "it is not certain that the groups of the gathers together form one group"};
       fusion.ranks = std::move(both->ranks);
       fusion.mesh = i == 1 || fusion.mesh == both->mesh ? both->mesh : nullptr;
     }
@@ -478,10 +479,11 @@ void say_groups(const Graph& graph, const std::vector<Fusion>& fusions, PassResu
                       " is new: every rank must create it before the step, with the ranks in this order");
     }
     if (fusion.mesh == nullptr) {
-      result.warn(graph, "ranks-assumed",
-                  "the file lists no device mesh for the groups of the fused gathers. Group " + uid + " (ranks " +
-                      format_numbers(group.ranks) +
-                      ") keeps the order of the tensor's rows only if the mesh numbers its ranks in row-major order");
+      result.warn(
+          graph, "ranks-assumed",
+          "the file lists no device mesh for the groups of the fused gathers. A gather over group " + uid + " (ranks " +
+              format_numbers(group.ranks) +
+              ") keeps the order of the tensor's rows only if the device mesh numbers its ranks in row-major order");
     }
   }
 }

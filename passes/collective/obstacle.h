@@ -20,7 +20,8 @@ inline bool warn_if_differentiated(Facts& facts, std::string_view what, PassResu
   if (!facts.is_differentiated()) return false;
   result.warn(facts.graph(), "may-differentiate",
               std::string(what) +
-                  ", because autograd may differentiate this graph, and its backward would run other collectives");
+                  ", because autograd may differentiate this graph, and the backward of the changed graph would run "
+                  "different collectives");
   return true;
 }
 

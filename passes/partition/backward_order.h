@@ -11,7 +11,7 @@ namespace fxopt {
 // their order. Each earlier node moves directly before the first node that depends on it, by value
 // or otherwise. Two kinds of earlier nodes move to the start of the graph instead:
 // - writes, as in PyTorch
-// - nodes that the first consumer of a tangent and the nodes after it do not need, directly or
+// - nodes on which neither the first consumer of a tangent nor any later node depends, directly or
 //   indirectly; PyTorch drops these nodes
 //
 // A graph without a consumer of a tangent stays unchanged. If `keeps_lower` is true, a graph also

@@ -66,14 +66,14 @@ Result<std::vector<Choice>> choose_min_cut(const Graph& graph, Facts& facts, con
 //
 // Reproduces these parts of PyTorch:
 // - the rules against recompute
-// - the weights (the bytes, times 1.1 for each step from backward, and doubled if the value would
-//   be fused)
+// - the weights (the bytes, times 1.1 for each step on the shortest path from the value to
+//   backward, and times 2 if the value would be fused)
 // - the heuristics on distant uses and long chains
 //
 // Does not reproduce these parts:
 // - additional values that PyTorch saves or recomputes because of its fused Triton kernels or of
 //   auto_functionalized calls
-// - inputs whose mutation runs after the graph
+// - the treatment of inputs whose mutation runs after the graph
 //
 // Inputs that AOTAutograd marks as parameters, buffers or static addresses cost nothing to save.
 // Three kinds of values stay saved, with a remark, although PyTorch recomputes them: random
@@ -88,10 +88,9 @@ Result<Choice> choose_min_cut_as_torch(const Graph& graph, Facts& facts, const P
 // no tag recomputes. Unlike fxopt's default, it saves an untagged view whose base is recomputed.
 //
 // A value of a checkpoint region is recomputed with the region under two conditions. First, the
-// value is not tagged MUST_SAVE. Second, the graph does not return the value, and backward reads
-// only sizes of the value or does not read the value. Random numbers, results of writes, and values
-// whose recompute RepeatRules forbids are treated as in choose_min_cut_as_torch(). O(nodes +
-// edges).
+// value is not tagged MUST_SAVE. Second, the graph does not return the value, and backward reads at
+// most the sizes of the value. Random numbers, results of writes, and values that RepeatRules does
+// not allow to be recomputed are treated as in choose_min_cut_as_torch(). O(nodes + edges).
 Choice choose_default_as_torch(const Graph& graph, Facts& facts);
 
 // Saves the values with the save mark `ap_must_save` (ir/step/marks.h) and recomputes all other
@@ -99,7 +98,7 @@ Choice choose_default_as_torch(const Graph& graph, Facts& facts);
 // - symbols
 // - values that the author tagged MUST_SAVE (remark saved-besides)
 // - values that a policy pass such as `sac` tagged MUST_SAVE and that cannot be recomputed
-// - values whose recompute RepeatRules forbids, with the remarks of remat
+// - values that RepeatRules does not allow to be recomputed, with the remarks of remat
 // - the base of a marked view (rule `inherited`)
 //
 // If the author tagged a marked value MUST_RECOMPUTE, the tag wins over the mark. For

@@ -190,8 +190,9 @@ Result<PassResult> repeat_choice(Graph& graph, const PartitionOptions& options, 
   prepared->note("marked", choice->num_marked);
   if (choice->num_lost > 0) {
     prepared->warn(graph, kMarksLost,
-                   std::to_string(choice->num_lost) + " of " + std::to_string(choice->num_marked + choice->num_lost) +
-                       " values with the mark ap_must_save are missing from this graph. Backward recomputes missing "
+                   "this graph lacks " + std::to_string(choice->num_lost) + " of " +
+                       std::to_string(choice->num_marked + choice->num_lost) +
+                       " values that were marked ap_must_save. Backward recomputes missing "
                        "values that it needs");
   }
   return with_gathers_merged(graph, true, std::move(prepared), context);
@@ -249,10 +250,10 @@ void warn_of_unknown_sizes(const Graph& graph, int64_t count, PassResult& result
   if (count == 0) return;
   result.warn(graph, "unknown-sizes",
               (count == 1 ? "1 storage has an unknown size" : std::to_string(count) + " storages have unknown sizes") +
-                  ". The cut assumes " + std::to_string(kAssumedSize) +
-                  " for each symbol without a value (or the nearest value in its range), and " +
-                  std::to_string(kAssumedSize) +
-                  " B for a storage that symbols do not determine. Set symbols with --symbol");
+                  ". For each symbol without a value, the cut assumes " + std::to_string(kAssumedSize) +
+                  " or the nearest value in the symbol's range. For a storage whose size is unknown even then, it "
+                  "assumes " +
+                  std::to_string(kAssumedSize) + " B. Set symbols with --symbol");
 }
 
 // Recomputes the values that the choice does not save. Adds notes on the choice.

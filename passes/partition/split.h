@@ -55,7 +55,7 @@ enum class SplitFor : uint8_t {
 // - a forward node that depends on an earlier backward node (DependenceMap::violation). For
 //   example, both nodes draw random numbers, or the forward node writes to memory that the backward
 //   node reads.
-// - a tensor subclass whose parts are in both graphs, or do not stay together
+// - a tensor subclass whose inner tensors are in both graphs, or are no longer next to each other
 //
 // For training, kUnsupportedGraph also for
 // - a tuple, list or dict that backward reads as a whole, without getitem
@@ -66,10 +66,10 @@ enum class SplitFor : uint8_t {
 Result<SplitPlan> plan_split(const Graph& graph, Facts& facts, SplitFor what);
 
 // Replaces `graph` by the graphs `forward` and `backward`, and returns backward. Replaces the
-// module's invocations (Module::invocations) by one execution of each graph. The bindings of
-// backward name the forward output that each saved input takes. Nodes keep their names and uids. A
-// saved value is an output of forward with the role saved_value. The same value is an input of
-// backward with this role and with saved_from_output. Counters: saved, saved-symbols, graphs.
+// module's invocations (Module::invocations) by one execution of each graph. For each saved input
+// of backward, a binding states which forward output supplies the value. Nodes keep their names and
+// uids. A saved value is an output of forward with the role saved_value. The same value is an input
+// of backward with this role and with saved_from_output. Counters: saved, saved-symbols, graphs.
 // O(nodes + edges).
 GraphId split(Module& module, GraphId graph, const SplitPlan& plan, PassResult& result);
 

@@ -38,7 +38,7 @@ class StepMemory {
 
  private:
   // For each storage, the place of its last consumer. The map `of_value` is for storages of
-  // originals and of results of backward. The map `of_copy` is for storages of copies.
+  // original forward values and of backward results. The map `of_copy` is for storages of copies.
   struct LastUses {
     IdMap<BufferId, uint32_t> of_value, of_copy;
   };

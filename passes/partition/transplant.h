@@ -100,7 +100,7 @@ class Transplant {
     NodeId original;  // the aliased input in `from_`; invalid after find_aliases() has set `other`
   };
   struct OutputAlias {
-    size_t leaf = 0;       // the leaf with the spec
+    size_t leaf = 0;       // the leaf whose spec states the alias
     NodeId input;          // invalid if the leaf aliases no input
     int64_t leaf_of = -1;  // an output of `from`; negative if the leaf aliases no output
     const Graph* from = nullptr;

@@ -124,8 +124,8 @@ struct EnumNames<Compat> {
   static constexpr EnumName<Compat> kAll[] = {{Compat::kFxopt, "fxopt"}, {Compat::kTorch, "torch"}};
 };
 
-// Returns the first words of a remark on `count` things: "1<one>: <first>" for one thing, or, for
-// example, "3<many>. The first is <first>". `one` and `many` begin with a space.
+// Returns the first words of a remark on `count` things: "1<one>: <first>" for one thing, and, for
+// three things, "3<many>. The first is <first>". `one` and `many` begin with a space.
 std::string count_with_first(int64_t count, std::string_view one, std::string_view many, const std::string& first);
 
 // A pass works on one graph (`Graph&`). It works on the module (`Module&`) if it adds, replaces or

@@ -84,9 +84,11 @@ struct RunOptions {
 
 struct RunReport {
   std::vector<StepReport> steps;
-  // The certificate of the output module. It contains the steps of the input module's certificate,
-  // unless that certificate is stale, and then the steps that the prover judged in this run. Absent
-  // if there are no steps. The caller stores the certificate in the module.
+  // The certificate of the output module. It contains first the steps of the input module's
+  // certificate (none if that certificate is stale), and after them the steps that the prover
+  // judged in this run. Absent if there are no steps. Without proofs (RunOptions::prove), this is
+  // the input module's certificate if no pass changed the module, and absent otherwise. The caller
+  // stores the certificate in the module.
   std::optional<Certificate> certificate;
   bool has_stale_certificate = false;  // the input module was changed after its certificate was made
 };

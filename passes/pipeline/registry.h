@@ -16,8 +16,8 @@
 namespace fxopt {
 
 // Data that some passes of a pipeline write, and that later passes rely on. If a pass must write
-// the data before other passes rely on it, PassRules::needs of that pass lists the data: the pass
-// needs the data to be still open to changes. If a pass relies on the data, PassRules::ends of that
+// the data before other passes rely on it, PassRules::needs of that pass lists the data, because
+// the data must still be open to changes. If a pass relies on the data, PassRules::ends of that
 // pass lists the data. No later pass of the pipeline may then have the data in `needs`.
 enum class OpenQuestion : uint8_t {
   kPhases,  // the phases of nodes, in a graph without phase markers
@@ -88,8 +88,8 @@ struct BoundPass {
   OptionTexts options;  // the options that differ from their defaults, in canonical spelling
 };
 
-// The description of one pass. --help, `fxopt passes`, the table of passes in the README and the
-// tests are made from these descriptions.
+// The description of one pass. The tests, --help, `fxopt passes` and the README's table of passes
+// are made from these descriptions.
 struct PassInfo {
   std::string_view name;
   std::string_view summary;
@@ -103,7 +103,8 @@ struct PassInfo {
 };
 
 // Returns the reason why `later` must not come after `earlier` in a pipeline, such as "the later
-// pass writes tags, but remat carries out the tags". Returns "" if this order is allowed.
+// pass writes tags, but remat carries out the tags", where `remat` is the earlier pass. Returns ""
+// if this order is allowed.
 std::string order_conflict(const PassInfo& earlier, const PassInfo& later);
 
 // All passes, sorted by name.

@@ -310,10 +310,9 @@ IdMap<NodeId, bool> find_held(const Graph& graph, const IdMap<NodeId, NodeId>& o
       for (const NodeId wait : waits_for(graph, node)) held[wait] = true;
       if (!is_unread.get(node)) continue;
       held[node] = true;
-      result.remark(
-          graph, node, "kept-in-order",
-          "forward keeps this collective, although only its copy in backward is used. Without it, the order of "
-          "its group's collectives would change");
+      result.remark(graph, node, "kept-in-order",
+                    "forward keeps this collective, although only its copy in backward is used. Without the collective "
+                    "in forward, the order of its group's collectives would change");
     }
   }
   return held;

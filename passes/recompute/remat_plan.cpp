@@ -301,12 +301,12 @@ class Planner {
     if (rule == TagRule::kNone) return {};
     if (rule == TagRule::kReturned) {
       return {rule, "returned-alias",
-              "the graph returns this value's memory, and also a view of the memory that backward makes"};
+              "the graph returns this value's memory, and also a view of it that backward creates"};
     }
     return {rule, "mutated",
             facts_.repeats.is_written_later(node)
-                ? "an op writes to its result in place, and a recomputed result would lack the write"
-                : "an op writes to its operands before backward would recompute it"};
+                ? "an op writes to the value in place, and a recomputed value would lack the write"
+                : "an op writes to this node's operands before backward would recompute the node"};
   }
 
   // Warns that PyTorch makes the copy although it may have other values.

@@ -37,7 +37,7 @@ struct RematPlan {
 
 struct RematFacts;
 
-// Plans every backward region. Backward nodes of the modules in `exclude` get no copies. Errors:
+// Plans every backward region. Backward nodes of the modules in `exclude` read no copies. Errors:
 // kTagUnrepeatable, and kUnsupportedGraph (compat=torch, several regions). O(nodes + edges + copies
 // log copies).
 Result<RematPlan> plan_remat(const Graph& graph, const RematFacts& facts, const RematOptions& options);

@@ -37,8 +37,8 @@ bool is_view_of_kept(const RematFacts& facts, const RematPlan& plan, NodeId node
 
 // Returns the verdict on each tagged node:
 //   honoured     the value is recomputed or saved, as tagged
-//   moot         backward does not read the value, directly or through a view. Copies do not read
-//                the value either, or the value is a view of memory that is kept anyway.
+//   moot         backward does not read the value, directly or through a view. In addition, copies
+//                do not read the value, or the value is a view of memory that is kept anyway.
 //   overridden   backward reads the value, but a rule decided against the tag. The verdict names
 //                this rule.
 //   implied      the value is a view of memory that is kept anyway, and backward reads the view.

@@ -53,9 +53,9 @@ struct FsdpGathersOptions {
 // parameters. The recorded or inferred roles of the graph's inputs show which inputs are
 // parameters. Also tags the casts and views before an FSDP gather, and the wait. With
 // through=chain, also tags the calls after the wait that only view, copy, cast, split or join
-// gathered parameters. With policy=save, the pass tags only the nodes that allocate the memory of
-// the gathered parameters that other calls read. An existing MUST_SAVE stays, with a remark. Other
-// tags are replaced.
+// gathered parameters. With policy=save, the pass tags only some nodes: if other calls read a
+// gathered parameter, the pass tags the node that allocates its memory. An existing MUST_SAVE
+// stays, with a remark. Other tags are replaced.
 //
 // Counters: tagged-recompute, tagged-save. Notes: gathers (the number of FSDP all-gathers).
 // Warnings: no-gathers. Remarks: kept-tag. If the graph has no phase markers, phases are inferred.

@@ -13,8 +13,8 @@ namespace fxopt {
 // - A node with a region or a module path belongs to that region, or to the layer in that path.
 // - Forward calls that read an input may have layers. If all these layers are the same layer, the
 //   input belongs to this layer. So the parameters of a layer belong to that layer.
-// - A call without a path may have operands with a layer that are inputs or have a path. The call
-//   belongs to the layer with the highest number among these operands' layers.
+// - A call without a path may have operands that have a layer and are either inputs or nodes with a
+//   path. The call belongs to the layer with the highest number among these operands' layers.
 // - If all operands with a layer are themselves calls without a path, the operand that is latest in
 //   the schedule decides. The call belongs to the layer of this operand.
 // - If no operand of a call has a layer, the call does not belong to any layer.
@@ -34,10 +34,10 @@ class Layers {
   // may be in a later layer or in an earlier layer: forward visits the layers in ascending order,
   // and a backward inside forward visits the layers in descending order.
   //
-  // Also returns true if `user` has a region or a path, and `maker` is a call without a path. The
-  // layers of the operands of `maker` do not matter, and `maker` need not belong to a layer.
-  // Examples are a sum between two layers, and a parameter that an inner step of an optimizer
-  // computes.
+  // Also returns true if `user` has a region or a layer number in its module path, and `maker` has
+  // neither. The layers of the operands of `maker` do not matter, and `maker` need not belong to a
+  // layer. Examples of such a `maker` are a sum between two layers, and a parameter that an inner
+  // step of an optimizer computes.
   bool crosses(NodeId maker, NodeId user) const;
 
  private:

@@ -47,8 +47,8 @@ struct BlockLanes {
   }
 
   // Transposes a table that kWarp / n warps share. Row w + k * num_warps of the table is x[k] of
-  // the lanes of warp w. On return, x has the columns of the table in the same layout. All lanes
-  // must call this function.
+  // the lanes of warp w. On return, x[k] of the lanes of warp w is column w + k * num_warps. All
+  // lanes must call this function.
   template <class T, int n>
   __device__ static void transpose(T (&x)[n]) {
     __shared__ T table[kWarp][kWarp + 1];

@@ -1,5 +1,5 @@
-// The kernels of a GPU, by name. The table has the functions for units, lanes and workspace, but
-// not the code of the kernels.
+// The kernels of a GPU, by name. The table has the functions that return numbers of units, lanes
+// and workspace bytes, but not the code of the kernels.
 #pragma once
 
 #include "runtime/abi/kernel.h"

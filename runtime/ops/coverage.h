@@ -66,7 +66,7 @@ struct RowDifference {
   uint32_t result = 0;
   std::optional<TensorShape> rule;  // absent if the rule does not return this result
   std::optional<TensorShape> recorded;
-  bool is_chosen = false;  // the operator may choose its layout, and plans keep the recorded layout
+  bool is_chosen = false;  // the operator may choose the result's layout, and plans keep the recorded layout
 };
 
 struct RowCheck {

@@ -19,7 +19,8 @@ std::optional<TensorShape> broadcast(DType dtype, const std::vector<TensorShape>
 // nullopt if an input is unknown.
 std::optional<DType> promoted_dtype(const StepCall& call, const KernelRow& row);
 
-Results pointwise(const StepCall& call);  // KernelRow sets the operands and the promotion
+Results pointwise(const StepCall& call);  // The operator's KernelRow says which arguments are operands, and how
+                                          // dtypes are promoted
 Results in_place(const StepCall& call);   // always the shape of `self`
 Results clone(const StepCall& call);
 Results cat(const StepCall& call);

@@ -45,11 +45,11 @@ enum class PlanFaultKind : uint8_t {
 
   // Faults of order. A collective or a message is an exchange, which begins with the step that
   // starts it and ends with the last step that waits for it.
-  kWait,            // a step waits for a step that is not earlier or starts no exchange
-  kBusy,            // a step uses a buffer of an exchange that has not ended
-  kEndsInExchange,  // a buffer's lifetime ends before its exchange ends
+  kWait,            // a step waits for a step that is not earlier, or for a step that starts no collective or message
+  kBusy,            // a step uses a buffer of a collective or message that has not ended
+  kEndsInExchange,  // a buffer's lifetime ends before its collective or message ends
   kSequence,
-  kSharedTensor,  // FxOutput::is_input is not the index of the input with the same value
+  kSharedTensor,  // FxOutput::is_input is not the index of the input that has the output's value
   kAfter,         // an entry of the step's list `after` is not an earlier step
 
   // Faults of placements.

@@ -98,14 +98,15 @@ struct PlanFacts {
   // The entries for scalars have the same form. Lists are flattened.
   std::vector<size_t> tensor_begin, scalar_begin;
   std::vector<uint32_t> arg_tensors, arg_scalars;
-  // Pairs of an output and a tensor or scalar of the output. Lists are flattened.
+  // Each pair is an output and one of its tensors, or an output and one of its scalars. Lists are
+  // flattened.
   std::vector<std::pair<uint32_t, uint32_t>> output_tensors, output_scalars;
   // For each tensor, the number of steps after which its sizes, strides and offset are known.
   std::vector<uint32_t> tensor_ready;
 
   // check_structure() leaves these members empty, and check_graphs() fills them.
   std::vector<uint32_t> maker;  // by storage: the step that makes the storage, or FX_NONE
-  // By step: the last step that waits for the collective or message that the step starts, or
+  // For each step s: the last step that waits for the collective or message that s starts, or
   // FX_NONE.
   std::vector<uint32_t> last_wait;
 };

@@ -66,8 +66,8 @@ class ScalarValues {
 std::optional<ScalarValue> symbol_value(const FxPlan& plan, const FxScalar& scalar,
                                         const ScalarValues::SymbolOf& given);
 
-// An argument for by_symbols(). Returns nullopt for every symbol, so each symbol has its hint or
-// the only value in its range.
+// An argument for by_symbols(). Returns nullopt for every symbol, so each symbol's value is its
+// hint or the only value in its range.
 inline std::optional<int64_t> no_symbol_value(std::string_view) { return std::nullopt; }
 
 // Applies one operator to its operands, as Python does. The last entry of `operands` is the top of

@@ -54,8 +54,8 @@ class PlanPlacement {
 // step waits for a collective if it uses a storage that the collective reads, writes or makes.
 // Storages and workspace of a collective are kept until the first stream has waited for the
 // collective. Their bytes are not reused earlier. The workspace of any step that is not a
-// collective is in use only while the step runs. Steps of another device have no workspace in this
-// placement. device_of() determines the device of a step.
+// collective is in use only while the step runs. Steps that run on a device other than the placed
+// device get no workspace in this placement. device_of() determines the device of a step.
 //
 // O(steps + operands of the steps), plus plan_arena(). Fails with kUnknownSize in two cases:
 // - The size of a storage of kind FX_SOURCE_PLANNED depends on a symbol without a value.

@@ -13,8 +13,8 @@ std::string word_text(const FxPlan& plan, FxWord word);
 // the strides, the offset and the storage. Row-major strides and an offset of 0 are omitted.
 std::string tensor_text(const FxPlan& plan, uint32_t tensor);
 
-// Prints the whole plan, with one line for each input, scalar, storage, step and output. Then
-// prints the graphs that the plan calls in the same way. O(size of the plan).
+// Prints the whole plan, with one line for each input, scalar, storage, step and output. Then, in
+// the same way, prints the graphs that the plan calls. O(size of the plan).
 std::string print_plan(const FxPlan& plan);
 // Prints the arena of one device, with one line for each storage, sorted by offset. Then prints one
 // line for each event between streams. O(size of the plan and the placement).

@@ -41,14 +41,15 @@ class ScalarBuilder {
   // express the bytes. The kind of `source` must not be kLike. O(rank).
   FxWord bytes_of(const SizeSource& source);
 
-  // Returns the number of steps after which the word is known, which is 0 for a number.
+  // Returns the number of steps after which the word is known. For a constant number, this is 0.
   uint32_t ready(FxWord word) const;
 
  private:
   using Operands = std::vector<FxWord>;
 
   FxWord make(ExprId expr);
-  // Binds a symbol of kind kRank. Returns kNoWord for any other symbol.
+  // Binds a symbol of kind kRank to a new scalar, and returns its word. Returns kNoWord for any
+  // other symbol.
   FxWord bind_rank(StringId symbol);
   FxWord compute(FxCodeOp op, std::span<const FxWord> operands);
   FxWord add(FxScalar scalar);

@@ -47,11 +47,10 @@ struct Comparison {
 
 // Compares elements of one dtype, in row-major order without padding. `reference` is the output
 // that the training step computes in float64. kAuto requires `reference`. kAuto checks whether the
-// errors of `expected` are similar to the errors of `ours`: an element passes if the distance
-// between its expected value and the reference is at most 4 d + u. d is the largest distance
-// between fxopt's value and the reference in this output. u is one unit in the last place, in
-// `dtype`, of the largest reference value. Integers and bools must be equal under kAuto.
-// O(elements).
+// errors of `expected` are similar to the errors of `ours`. An element passes if its expected value
+// differs from the reference by at most 4 d + u. d is the largest distance between fxopt's value
+// and the reference in this output. u is one unit in the last place, in `dtype`, of the largest
+// reference value. Integers and bools must be equal under kAuto. O(elements).
 Comparison compare(DType dtype, std::span<const std::byte> ours, std::span<const std::byte> expected,
                    std::span<const double> reference, const Tolerance& tolerance);
 
@@ -67,10 +66,11 @@ struct Compared {
 // Returns the plan's steps (calls of operators) in which a single mistake could explain all
 // differences. Every differing value depends on each of these steps. The list is sorted by the
 // number of agreeing values that depend on a step, from the fewest. Agreeing values do not exclude
-// a step, because later computations may mask a mistake. Steps with the same number are listed from
-// last to first. If the results of the first differing step and of all earlier steps were compared,
-// the list begins with the first differing step. O(words * compared / 64 + steps log steps). Here,
-// `words` is the number of words in the steps' arguments and results.
+// a step, because later computations may mask a mistake. Steps with the same number of dependent
+// agreeing values are listed from last to first. If the results of the first differing step and of
+// all earlier steps were compared, the list begins with the first differing step. O(words *
+// compared / 64 + steps log steps). Here, `words` is the number of words in the steps' arguments
+// and results.
 std::vector<uint32_t> suspects(const FxPlan& plan, const std::vector<Compared>& compared);
 
 }  // namespace fxopt

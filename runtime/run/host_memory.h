@@ -15,7 +15,7 @@ namespace fxopt {
 // Returns nullopt if the number is unknown.
 std::optional<int64_t> free_host_memory();
 
-// These functions convert pointers to the addresses of allocators and devices, and back.
+// These functions convert pointers to the addresses that allocators and devices use, and back.
 inline void* pointer_of(uint64_t address) { return reinterpret_cast<void*>(address); }
 inline uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 

@@ -35,7 +35,7 @@ std::string_view input_key(const FxPlan& plan, uint64_t input);
 struct GivenInput {
   const SafetensorsTensor* tensor = nullptr;
   std::optional<ScalarValue> number;
-  std::string from;  // the value's source for messages, such as "batch.safetensors"
+  std::string from;  // the name of the value's source, which messages show, such as "batch.safetensors"
 };
 
 struct InputOptions {
@@ -57,7 +57,7 @@ class StepInputs {
   static Result<std::unique_ptr<StepInputs>> bind(const FxPlan& plan, const InputOptions& options);
 
   const ScalarValues& values() const { return values_; }
-  // Returns the memory of inputs by storage, for ExecuteOptions.
+  // Returns pointers to the inputs' memory, indexed by storage, for use in ExecuteOptions.
   const std::vector<void*>& given() const { return given_; }
   // Restores inputs that steps have written. O(bytes written).
   void restore();

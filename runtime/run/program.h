@@ -38,8 +38,8 @@ struct ExecuteOptions {
   // null if a storage has no such memory.
   std::vector<void*> given;
   // Returns a row-major mask of bools that a dropout call uses instead of a random mask (--draws).
-  // `step` is the call. If the function returns null, the call draws its own mask. The function may
-  // be empty.
+  // `step` is the index of the call's step. If the function returns null, the call draws its own
+  // mask. The function may be empty.
   std::function<const void*(uint32_t step)> drawn;
   // Called before each step of the plan. If the function returns true, the run ends with an error.
   // On a device, the function is called once for each group of steps. A group ends with a watched

@@ -317,10 +317,11 @@ def _graphs() -> Iterator[tuple[str, Graph]]:
         " reads the first residual sum of the block"
     )
     early = "Each reduce-scatter comes before the next matmul"
-    for suffix, order in (("", early), ("_late", "All reduce-scatters come after the last matmul, so the peak is higher")):
+    late = "All reduce-scatters come after the last matmul, so the peak is higher than in `built_matmul_run`"
+    for suffix, order in (("", early), ("_late", late)):
         yield f"built_matmul_run{suffix}", Graph(
             functools.partial(trace_recipe, functools.partial(matmul_run, bool(suffix))),
-            f"{run}. {order}. {source} (compute batch-size capping)",
+            f"{run}. {order}. {source} (a cap on the size of compute batches)",
             has_ranks=True,
         )
     yield "built_hsdp", Graph(

@@ -309,23 +309,23 @@ def inputs(step: Step, route: Callable[[Step], Traced]) -> list[object]:
 
 
 def _graphs() -> Iterator[tuple[str, Graph]]:
-    from_trainer = "traced as by torchtitan's graph_trainer"
+    from_trainer = "It is traced as torchtitan's graph_trainer does"
     llama = (
-        "with FSDP over 16 and tensor parallelism over 8 fake ranks, and with flex attention (graph_trainer's"
+        "with FSDP over 16 fake ranks, tensor parallelism over 8 fake ranks, and flex attention (graph_trainer's"
         " default, which a CPU can run)"
     )
     for suffix, route, what in (
-        ("flb", trace_step, f"one training step of Llama-3 8B, {from_trainer}, {llama}"),
+        ("flb", trace_step, f"one training step of Llama-3 8B. {from_trainer}, {llama}"),
         ("joint", trace_joint, f"AOTAutograd's joint graph of Llama-3 8B, exported with descriptors, {llama}"),
     ):
-        full = f"{what}: 32 layers, batch 2, sequence 8192, bfloat16 with float32 reductions"
+        full = f"{what}. Size: 32 layers, batch 2, sequence 8192, bfloat16 with float32 reductions"
         yield f"llama8b_{suffix}", Graph(functools.partial(route, LLAMA8B), full, has_ranks=True, has_mesh=True)
         yield f"llama8b_{suffix}_twin", _twin(LLAMA8B_TWIN, route, what, LLAMA8B_SUBSTITUTIONS)
     about = (
-        f"one training step of DeepSeek-V3 16B, a mixture of 64 experts, {from_trainer}, with FSDP over 16 and expert"
-        " parallelism over 8 fake ranks, flex attention, and data-dependent sizes"
+        f"one training step of DeepSeek-V3 16B (a mixture of 64 experts). {from_trainer}, with FSDP over 16 fake ranks,"
+        " expert parallelism over 8 fake ranks, flex attention, and data-dependent sizes"
     )
-    full = f"{about}; 27 layers, batch 2, sequence 4096"
+    full = f"{about}. Size: 27 layers, batch 2, sequence 4096"
     yield "deepseek16b", Graph(functools.partial(trace_step, DEEPSEEK16B), full, has_ranks=True, has_mesh=True)
     yield "deepseek16b_twin", _twin(DEEPSEEK16B_TWIN, trace_step, about, DEEPSEEK16B_SUBSTITUTIONS)
     debug = "of torchtitan's debug Llama on a CPU, on one rank"

@@ -11,7 +11,8 @@
 namespace fxopt {
 
 // A self-contained page that shows reports. The page contains its style, its script, the chart
-// library and the figures. The content security policy of the page forbids loading anything else.
+// library and the data of the reports. The content security policy of the page forbids loading
+// anything else.
 //
 // The figures are one JSON object in the element "data". The object begins with the fields of the
 // constructor's parameter `head`. The lists "reports" and "failures" follow. Reports and failures

@@ -87,9 +87,9 @@ struct Advice {
   int64_t after = 0;             // the peak with this policy
   std::optional<int64_t> spare;  // free memory of the allocator with this policy
   bool is_certain = true;        // false if some sizes are unknown, or if `spare` may be lower
-  bool is_for_budget = false;    // the step fits without this policy, but exceeds a budget
+  bool is_for_budget = false;    // without this policy, the step does not run out of memory, but exceeds a budget
   int64_t flops_before = 0, flops_after = 0;
-  int64_t moved_before = 0, moved_after = 0;  // bytes that the calls read and write
+  int64_t moved_before = 0, moved_after = 0;  // bytes that all calls of the graph read and write
 };
 
 // An arena, in which the offset of every storage is planned ahead of time.
@@ -173,7 +173,7 @@ struct DeviceMemory {
   std::string target;  // target of the fit: "on h100", "in 16.00 GiB"
   // Present if the step does not fit or exceeds a budget, and a recompute policy lowers the peak.
   std::optional<Advice> advice;
-  uint32_t drawn_step = 0;  // 1 if timelines show the first step, which ran out of memory
+  uint32_t drawn_step = 0;  // 1 if timelines show the first step, because memory ran out in it; otherwise 0
   // The largest number of bytes while each node runs, by schedule position. Filled if
   // MeasureOptions::timelines is set. The sum of `class_at` over all classes is `requested_at`. A
   // class without memory has an empty list.
@@ -226,8 +226,8 @@ struct MemoryView {
   MeasureOptions measure;
   size_t top = 20;                  // number of storages to list
   bool others = false;              // fill DeviceMemory::storages
-  std::shared_ptr<Interner> texts;  // texts of these tables; if absent, each table has its own
-  size_t module_depth = 3;          // memory is summed by this many first parts of module paths
+  std::shared_ptr<Interner> texts;  // the interner that all tables share; if absent, each table has its own interner
+  size_t module_depth = 3;          // memory is summed for each module path, cut after this many components
   CostSources costs;
   bool candidates = true;  // list the cheapest values to recompute
   std::string target;      // see DeviceMemory::target

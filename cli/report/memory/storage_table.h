@@ -17,7 +17,7 @@ namespace fxopt {
 template <class Text>
 struct StorageFields {
   Text node;   // the producer or owner
-  Text label;  // "cublas", "exp_avg"; empty for storages
+  Text label;  // label of the memory block, such as "cublas" or "exp_avg"; empty for storages
   Text module_path;
   Text type;    // "bf16[2, 2048]" of its first tensor
   Text target;  // "aten.mm.default"; empty for inputs

@@ -19,8 +19,8 @@ namespace fxopt {
 struct SideBySide {
   // One of the concatenated tensors.
   struct Part {
-    // Hash of the elements. In the result of a bucketed collective, `name` is the hash of the
-    // collective that would move only this tensor.
+    // Hash of the elements. In the result of a bucketed collective, `name` is the hash of the same
+    // collective for this tensor alone.
     Hash128 name;
     int64_t width = 0;  // number of elements of this tensor in each row
     Hash128 data;       // hash of the content if the tensor has offset 0, otherwise zero

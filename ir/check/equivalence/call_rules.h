@@ -16,7 +16,8 @@ namespace fxopt {
 struct CallRule {
   enum class Special : uint8_t {
     kNone,
-    kSize,  // kSize to kElements query argument 0, a tensor, without reading its bytes
+    kSize,  // the operators kSize through kElements return properties of argument 0, a tensor, without reading its
+            // bytes
     kStride,
     kOffset,
     kElements,
@@ -43,7 +44,7 @@ struct CallRule {
   bool only_computes = false;
   bool makes_view = false;       // the result is always a new view, never the argument's object
   bool sees_storage = false;     // the result depends on a tensor's storage, not only its elements
-  bool has_own_effects = false;  // all calls of the operator have the same effects
+  bool has_own_effects = false;  // every call of the operator has the same effects, whatever its arguments are
   // The contents of the operands may decide how many random numbers a call draws, or whether the
   // call raises an error.
   bool draws_by_data = false;

@@ -44,17 +44,18 @@ enum class RewriteRule : uint8_t {
   // the slices.
   kBucket,
   // The same equality as kBucket, but for a reduction. The reduction is an all-reduce or a
-  // reduce-scatter. The operand of a reduce-scatter has one row for each rank. A row contains, for
-  // each of the concatenated tensors, the elements whose sums the row's rank receives. The order of
-  // sums may change, because in a ring the order depends on an element's position.
+  // reduce-scatter. The operand of a reduce-scatter has one row for each rank of the group, in the
+  // group's order. The row of a rank contains a part of each concatenated tensor: the elements
+  // whose sums this rank receives. The order of sums may change, because in a ring the order
+  // depends on an element's position.
   kBucketedReduction,
   // If the operand of a gather over one group was gathered over another group, the two gathers
   // together are equal to one gather over both groups. In the single gather, the ranks are in the
   // order that results from the two gathers.
   kGathers,
-  // In the result of an all-gather, the part of this rank is equal to this rank's input. If a `cat`
-  // joins the parts of all ranks along dimension 1 or later, the rule applies to a row-major copy
-  // of this rank's part of the `cat` result.
+  // In the result of an all-gather, the part of this rank is equal to this rank's input. A `cat`
+  // may join the parts of all ranks along dimension 1 or later. In this case, a row-major copy of
+  // this rank's part of the `cat` result is equal to the input.
   kOwnShard,
   // The sum of two reductions is equal to the reduction of the sum. The order of additions changes.
   kAddedReductions,

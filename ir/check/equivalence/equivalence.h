@@ -93,7 +93,8 @@ struct ProofOptions {
   bool as_step = false;
 };
 
-// The omissions that users can permit, each with its word on the command line.
+// The kinds of computation that passes may omit if users permit it, each with its word on the
+// command line.
 struct ProofAllowance {
   std::string_view word;
   bool ProofOptions::*option;
@@ -103,7 +104,7 @@ inline constexpr ProofAllowance kProofAllowances[] = {{"dead-draws", &ProofOptio
                                                       {"dead-assertions", &ProofOptions::allow_dead_assertions},
                                                       {"no-backward", &ProofOptions::allow_no_backward}};
 
-// Sets the options for all omissions that a certificate records as allowed.
+// Sets the option for each kind of computation that passes may omit according to the certificate.
 void allow(ProofOptions& options, const Module& module, const Certificate& certificate);
 
 // Returns the phases of a graph as resolve_phases() does. Provers need the phases to find out
@@ -132,9 +133,9 @@ class Prover {
   ModuleName name() const;
 
   // Whether a new Prover for `module` would return the same name() as this Prover. `module` must be
-  // the module that was proved last. The results differ if passes removed all backward nodes,
-  // because autograd may differentiate the remaining graph. `phases` is as in the constructor, for
-  // the graphs of `module`. O(nodes + edges).
+  // the module that was proved last. The names may differ if passes removed all backward nodes,
+  // because a new Prover may then assume that autograd differentiates the graph. `phases` is as in
+  // the constructor, for the graphs of `module`. O(nodes + edges).
   bool is_named_alike(const Module& module, const PhasesOf& phases = PhasesOf()) const;
 
   // Compares the graphs of `after` with the graphs of the input module by name. `after` is another

@@ -152,8 +152,9 @@ struct ExecutionEnd {
   size_t num_inputs = 0;
   Hash128 output_structure;
   std::vector<EndValue> outputs, inputs, attributes;
-  // `generator` is the state of the random generator. `world` is the state of everything that calls
-  // with unknown effects may change. `mode` is the state of modes (gradient mode, autocast).
+  // `generator` is the state of the random generator. `world` is the state of everything that may
+  // be changed by a call with unknown effects. `mode` is the state of modes (gradient mode,
+  // autocast).
   Hash128 generator, world, mode;
   // The collectives of each group, with a hash of the group. If several calls are equal, only the
   // first of these calls is listed.
@@ -161,7 +162,8 @@ struct ExecutionEnd {
   // The sends and receives of each group. A pass must not remove a send or a receive.
   std::vector<std::pair<Hash128, std::vector<Hash128>>> messages;
   // The collectives of each group, as in `collectives`, but each of several equal calls is listed.
-  // A collective that a claim covers is the exception: equal entries of counted() are listed once.
+  // Collectives whose claim holds (RewriteRules::issue()) are the exception: equal entries of
+  // counted() are listed once.
   std::vector<std::pair<Hash128, std::vector<Hash128>>> issued;
   // Hashes of the names of the nodes that draw random numbers. Filled only if Axioms::draws_by_name
   // is set.
@@ -169,7 +171,7 @@ struct ExecutionEnd {
   std::vector<Hash128> assertions, waits, pending;  // sorted, without duplicates
   std::vector<ChangeInPlace> changes;               // sorted, only if is_differentiated
   std::vector<RefusedClaim> refused;
-  // Number of views without a rule, see ViewFact::Source.
+  // Numbers of views without a rule, by ViewFact::Source.
   size_t recorded_views = 0, storage_id_views = 0;
 
   // Returns one hash of the whole state.

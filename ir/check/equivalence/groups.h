@@ -17,8 +17,8 @@ class VersionedGroups {
  public:
   // Records that two items may be the same. Changes neither item.
   void join(uint32_t a, uint32_t b);
-  // Records a change of `member`. `by` is a hash that identifies the change. The caller knows the
-  // new state of `member` itself.
+  // Records a change of `member`. `by` is a hash that identifies the change. The state of `member`
+  // itself then counts as known.
   void change(uint32_t member, const Hash128& by);
   // Returns a hash of the sequence of changes of possible aliases since `member` was last changed
   // by change(). Returns zero if no such change exists. Earlier changes are ignored, because they
@@ -36,8 +36,8 @@ class VersionedGroups {
  private:
   // The changes of a group are the coefficients of a polynomial in one variable. The latest change
   // is the constant term. To compute the changes since an earlier version, multiply the earlier
-  // polynomial by the variable once for each later change, and subtract it from the current
-  // polynomial.
+  // polynomial by the variable once for each later change, and subtract the product from the
+  // current polynomial.
   struct Version {
     SymInt changes;
     size_t count = 0;

@@ -26,11 +26,12 @@ struct NamedStorage {
   Hash128 made;             // hash of the first content; identifies the creating call
   uint32_t pieces = 0;      // 1 + the index in NamedMemory::pieces_, or 0 without pieces
   bool is_pending = false;  // a collective has not filled the storage yet
-  // True if the pending operation is a copy between devices. A wait does not change the hash of the
-  // content of this storage.
+  // True if the pending operation is a copy between devices. For such a copy, a wait does not
+  // change the hash of the storage's content.
   bool is_transfer = false;
   bool is_listed = false;  // whether NamedMemory::read_ contains the storage
-  uint32_t readers = 0;    // 1 + the latest entry in NamedMemory::readers_, or 0
+  uint32_t readers = 0;    // 1 + the index of the storage's latest entry in NamedMemory::readers_, or 0 if there is
+                           // none
   // Whether the sizes of the storage's tensor are certain. True if the tensor is an input, or if
   // the arguments of the creating call determine the sizes.
   bool is_sized = false;
@@ -43,9 +44,10 @@ struct NamedStorage {
   // A hash that identifies the first older storage that may be the same storage. Zero if no such
   // storage exists.
   Hash128 tie;
-  // True if a newer storage may be the same storage as this one. Only these storages have a number.
+  // True if a newer storage may be the same storage as this one. Only storages with this flag have
+  // a number.
   bool is_numbered = false;
-  // The number of storages with the same `made` that got a number before this storage.
+  // The count of storages with the same `made` that were numbered before this storage.
   uint32_t number = 0;
 };
 

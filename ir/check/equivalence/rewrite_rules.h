@@ -21,9 +21,9 @@
 
 // RewriteRules applies the rewrite rules of claims.h while a graph is executed symbolically. Each
 // value has a value number, which is a 128-bit hash of the expression that computes the value. A
-// rule gives a value the same value number in both graphs, even if the graphs compute the value in
-// different ways. RewriteRules records where elements of tensors come from, and which tensors are
-// operands of collectives. The rules do not depend on passes.
+// rule gives a value the same value number in the graphs before and after a pass, even if they
+// compute the value in different ways. RewriteRules records where elements of tensors come from,
+// and which tensors are operands of collectives. The rules do not depend on passes.
 
 namespace fxopt {
 
@@ -58,7 +58,7 @@ class RewriteRules {
   // -- observed calls
 
   // Records that the elements of the tensor object `source` were copied into another storage.
-  // `placed` is the hash of these elements at their new place.
+  // `placed` is the hash of these elements together with their place in that storage.
   void note_copy(const Hash128& placed, uint32_t source);
   void note_cat(const Call& call);
   void note_sum(const Call& call);
@@ -68,10 +68,10 @@ class RewriteRules {
 
   // -- collectives
 
-  // Returns whether a claim on the call holds. If the claim holds, adds to counted() the hashes
-  // that the claim's rewrite rule computes for the call. `group` is a hash of the process group, or
-  // zero if the group is unknown. `ranks` is a hash of the participants. `world` is a hash of the
-  // earlier calls with unknown effects.
+  // Returns whether a claim (claims.h) on the call holds. If the claim holds, adds to counted() the
+  // hashes that the claim's rewrite rule computes for the call. `group` is a hash of the process
+  // group, or zero if the group is unknown. `ranks` is a hash of the participants. `world` is a
+  // hash of the earlier calls with unknown effects.
   bool issue(const Call& call, const Hash128& group, const Hash128& ranks, const Hash128& world);
   // Discards the result of an earlier collective in a storage that another collective is about to
   // fill.
@@ -83,9 +83,10 @@ class RewriteRules {
   // For a storage that is still pending at the end of the graph, adds the hashes of the collectives
   // that fill the storage to `pending`.
   void add_pending(uint32_t storage, std::vector<Hash128>& pending) const;
-  // The hashes of the claimed collectives, by a hash of the process group or of its ranks. A
-  // collective counts as one call for each tensor that it contains. The order of the calls has no
-  // meaning, because a pass may merge the calls into other buckets and issue them at another time.
+  // The hashes of the collectives for which issue() returned true; the key is a hash of the process
+  // group or of its ranks. A collective counts as one call for each tensor that it contains. The
+  // order of the calls has no meaning, because a pass may merge the calls into other buckets and
+  // issue them at another time.
   std::map<Hash128, std::vector<Hash128>>& counted() { return members_; }
 
   // -- values
@@ -111,8 +112,8 @@ class RewriteRules {
     const Geometry* to;
     Hash128 elements;  // hash of the operand's elements
   };
-  // An all-gather's result as `count` elements from each of `ranks`. `elements` is the hash of the
-  // elements that this rank contributes, and `source` is the tensor that contains them.
+  // The result of an all-gather: `count` elements from each rank in `ranks`. `elements` is the hash
+  // of the elements that this rank contributes, and `source` is the tensor that contains them.
   struct Gathered {
     std::vector<int64_t> ranks;
     Hash128 elements;
@@ -216,11 +217,13 @@ class RewriteRules {
   std::optional<Source> sent_;                       // see note_sent()
   HashMap<Hash128, SideBySide, Hash128Hash> rows_;   // concatenations, by hash of the content
   HashMap<Hash128, Sum, Hash128Hash> sums_;          // sums of two tensors, by hash of the sum
-  HashMap<uint32_t, BucketResult> bucketed_;         // results of claimed collectives, by storage
-  HashMap<uint32_t, Reduction> reduced_;             // results of claimed reductions, by storage
+  HashMap<uint32_t, BucketResult> bucketed_;         // results of bucketed collectives whose claim holds; the key is
+                                                     // the storage
+  HashMap<uint32_t, Reduction> reduced_;             // results of kAddedReductions: reductions and their sums; the
+                                                     // key is the storage
   HashMap<uint32_t, GatherResult> gathered_;         // results of all-gathers, by storage
   HashMap<uint32_t, Parts> parts_;                   // see Parts; by storage
-  HashMap<uint32_t, OwnPart> own_parts_;             // by the storage that kOwnShard gave the part
+  HashMap<uint32_t, OwnPart> own_parts_;             // the key is the new storage that kOwnShard gave the part
   std::map<Hash128, std::vector<Hash128>> members_;  // see counted()
   // For each storage that a collective fills: the hash of the storage's content when the collective
   // was issued.

@@ -63,7 +63,7 @@ FX_FN uint16_t float_to_f16(float x) {
 }
 
 // The bits of a computed NaN depend on the processor, the order of operands, and constant folding.
-// Stores therefore write one fixed NaN.
+// The store functions therefore write one fixed NaN.
 FX_FN float canonical(float x) { return is_nan(x) ? bits_to<float>(uint32_t{0x7fc00000u}) : x; }
 FX_FN double canonical(double x) { return is_nan(x) ? bits_to<double>(uint64_t{0x7ff8000000000000u}) : x; }
 

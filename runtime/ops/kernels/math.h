@@ -25,7 +25,7 @@ struct Float<float> {
   static constexpr float kLn2High = 0.693145751953125f;
   static constexpr float kLn2Low = 1.42860682030941723212e-6f;      // log 2 - kLn2High
   static constexpr float kExpMax = 88.7228391f, kExpMin = -104.0f;  // e^x: infinity above, 0 below
-  // 1.5 2^23. Adding this number rounds to an integer.
+  // 1.5 * 2^23. Adding this number rounds to an integer.
   static constexpr float kRound = 12582912.0f;
   static constexpr int kExpTerms = 7;  // r^2 / 2! to r^8 / 8!
   static constexpr int kLogTerms = 5;  // s^3 / 3 to s^11 / 11
@@ -132,7 +132,7 @@ FX_FN T log_of_positive(T x) {
   const T z = s * s;
   T sum = T(2) / T(2 * F::kLogTerms + 1);
   for (int n = F::kLogTerms - 1; n >= 1; --n) sum = fma(sum, z, T(2) / T(2 * n + 1));
-  // 2 atanh(s) = f - s (f - R), where R = z sum. f is exact.
+  // 2 atanh(s) = f - s * (f - R), where R = z * sum. f is exact.
   const T rest = s * (f - z * sum);
   return k == T(0) ? f - rest : fma(k, F::kLn2High, f - (rest - k * F::kLn2Low));
 }

@@ -30,8 +30,8 @@ FX_FN int64_t offset_of(const FxView& view, int64_t linear) {
 }
 
 // Splits the elements [begin, begin + n) into runs with a constant stride. Calls visit(at, offset,
-// length) for each run of `length` elements. The run begins with element begin + at of the view.
-// The offset of this element in memory is `offset`, in elements.
+// length) for each run of `length` elements. The first element of the run is element number `begin
+// + at` of the view. The offset of this element in memory is `offset`, in elements.
 template <class Visit>
 FX_FN void for_each_run(const FxView& view, int64_t begin, int64_t n, const Visit& visit) {
   if (view.rank == 0) {
