@@ -9,8 +9,11 @@ Reach reach_forward(const Graph& graph, const StorageMap& storages, const std::v
   reach.masks = IdMap<NodeId, uint64_t>(graph.num_ids(), 0);
   for (const ReachStart& start : starts) reach.masks[start.node] |= start.bits;
   IdMap<BufferId, uint64_t> written(storages.num_buffers(), 0);
+  bool has_begun = false;  // nodes before the first start depend on no start
   for (const NodeId node : graph.nodes()) {
     uint64_t mask = reach.masks.get(node);
+    has_begun = has_begun || mask != 0;
+    if (!has_begun) continue;
     graph.for_each_input(node, [&mask, &reach](NodeId input) { mask |= reach.masks.get(input); });
     for (const BufferId buffer : storages.reads(node)) mask |= written.get(buffer);
     if (mask == 0) continue;
