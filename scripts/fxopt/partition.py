@@ -26,7 +26,7 @@ from torch._functorch._aot_autograd.utils import _is_primal
 from torch.fx import Graph, GraphModule, Node
 from torch.utils._python_dispatch import _disable_current_modes
 
-from fxopt import bridge, form, tool
+from fxopt import bridge, draws, form, tool
 from fxopt.form import Json
 from fxopt.reader import ArgReader
 from fxopt.writer import Exporter
@@ -55,7 +55,8 @@ def partition(
         input has a descriptor or the role of a tangent, inputs with "tangents" in their names are
         tangents, as in PyTorch.
 
-    Nodes keep their names and metadata. Errors and warnings are those of apply(). Raises FxoptError with
+    Nodes keep their names and metadata. If a random call is tagged for recompute, forward also saves the
+    state of the generator, so that backward draws the same numbers. Errors and warnings are those of apply(). Raises FxoptError with
     FX0803 if the graph cannot be cut. Raises ValueError for mode=inference, which returns one graph:
     use extract_forward().
     """
@@ -68,12 +69,18 @@ def partition(
     _put_inputs_first(joint)
     # The first part of partition changes nodes. The second part, the cut, only moves them.
     uncut = f"partition{{{','.join(filter(None, (cut, 'cut=false')))}}}"
-    bridge.apply(joint, ",".join(filter(None, (passes, uncut))), fxopt=program, **told)
+    drawn = draws.expose_states(joint)
+    try:
+        bridge.apply(joint, ",".join(filter(None, (passes, uncut))), fxopt=program, **told)
+    except tool.FxoptError:
+        draws.hide_states(joint, drawn)
+        raise
     with _disable_current_modes(), form.no_collection():
         graphs = _cut(joint, program, "partition,raise-getitems" if "compat=torch" in cut else "partition", told)
         forward, backward = _half(joint, graphs["GRAPH_KIND_FORWARD"]), _half(joint, graphs["GRAPH_KIND_BACKWARD"])
         _move_unchecked_last(forward, backward, num_fwd_outputs)
         _describe_outputs(joint, forward, backward, num_fwd_outputs)
+        draws.use_saved_draws(forward, backward, drawn)
         return forward, backward
 
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
 from collections.abc import Callable
 
 import setting
@@ -30,6 +31,7 @@ from functorch.compile import make_boxed_func  # noqa: E402
 from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition  # noqa: E402
 from torch.fx import GraphModule  # noqa: E402
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint  # noqa: E402
 
 STEPS = 20
 
@@ -59,6 +61,18 @@ class Dropped(nn.Module):
         return self.last(F.dropout(F.gelu(self.first(x)), 0.3))
 
 
+class CheckpointedDropout(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([Dropped() for _ in range(2)])
+        self.back = nn.Linear(10, 16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = x + F.dropout(self.back(checkpoint(layer, x, use_reentrant=False)), 0.1)
+        return x
+
+
 class Residual(nn.Module):
     """Batch norm updates its statistics in place."""
 
@@ -74,7 +88,7 @@ class Residual(nn.Module):
         return self.last(y.mean((2, 3)))
 
 
-SIZES = {Encoder: (6, 32), Dropped: (16,), Residual: (3, 8, 8)}
+SIZES = {Encoder: (6, 32), Dropped: (16,), CheckpointedDropout: (16,), Residual: (3, 8, 8)}
 
 
 def trained(
@@ -137,7 +151,8 @@ def bytes_above_start(model: nn.Module, loss: Callable[[], Tensor]) -> int:
 
 class PartitionTest(unittest.TestCase):
     def test_training_goes_on_as_with_pytorchs_partitioner(self) -> None:
-        for kind, dynamic in ((Encoder, False), (Residual, False), (Residual, True), (Dropped, False), (Dropped, True)):
+        kinds = [*itertools.product((Residual, Dropped, CheckpointedDropout), (False, True)), (Encoder, False)]
+        for kind, dynamic in kinds:
             with self.subTest(kind=kind.__name__, dynamic=dynamic):
                 expected = trained(kind, by(default_partition), dynamic=dynamic)
                 for cut in ("", "mode=min-cut", "mode=min-cut,compat=torch,mark-saved=true"):
@@ -245,6 +260,55 @@ class PartitionTest(unittest.TestCase):
         self.assertEqual([*map(names, halves)], expected)
         for node in (node for half in halves for node in half.graph.nodes if node.op != "output"):
             self.assertIs(node.meta.get("val"), values[node.name])
+
+    def test_backward_repeats_the_draws_of_a_checkpoint(self) -> None:
+        reached = {}
+        for name, backend in (("PyTorch", by(default_partition)), ("fxopt", fxopt.backend)):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model, x = CheckpointedDropout(), torch.randn(32, 16)
+            compiled = torch.compile(model, backend=backend)
+            saved = []
+            with torch.autograd.graph.saved_tensors_hooks(lambda each, all_=saved: all_.append(each) or each, lambda each: each):
+                torch.manual_seed(3)
+                y = compiled(x)
+            y.square().sum().backward()
+            # The output also depends on the draws, and the next draw on the state of the generator.
+            values = [y, torch.rand(4), *(each.grad for each in model.parameters())]
+            reached[name] = [*map(Tensor.tolist, values)], sorted(each.nbytes for each in saved)
+        self.assertEqual(reached["fxopt"], reached["PyTorch"])
+
+    def test_only_draws_that_backward_repeats_save_their_state(self) -> None:
+        def function(x: Tensor) -> Tensor:
+            return F.dropout(x).sin().sum() + F.dropout(x * 2).sin().sum()
+
+        joint, count = joint_of(function, torch.randn(4, 16, requires_grad=True))
+        draws = [node for node in joint.graph.nodes if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())]
+        self.assertEqual(len(draws), 2)
+        draws[0].meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
+        order = [node.name for node in draws]
+        with self.subTest("a refused joint graph does not change"), self.assertRaises(fxopt.FxoptError):
+            before = str(joint.graph)
+            fxopt.partition(joint, num_fwd_outputs=count, cut="mode=unknown")
+        self.assertEqual(str(joint.graph), before)
+        forward, backward = fxopt.partition(joint, num_fwd_outputs=count)
+        self.assertEqual(
+            [str(node.target) for half in (forward, backward) for node in half.graph.nodes if "rng_state" in str(node.target)],
+            ["run_and_save_rng_state", "run_with_rng_state"],
+        )
+        self.assertEqual([node.name for node in forward.graph.nodes if node.name in order], order)
+
+    def test_a_draw_that_backward_does_not_read_stays_as_it_was(self) -> None:
+        joint, count = joint_of(lambda x: (x + torch.rand_like(x)).sin().sum(), torch.randn(4, requires_grad=True))
+        (draw,) = (node for node in joint.graph.nodes if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()))
+        expected = draw.name, draw.target, draw.kwargs
+        draw.meta["recompute"] = CheckpointPolicy.PREFER_RECOMPUTE
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", fxopt.FxoptWarning)
+            halves = fxopt.partition(joint, num_fwd_outputs=count)
+        (found,) = (node for node in halves[0].graph.nodes if node.name == draw.name)
+        self.assertEqual((found.name, found.target, found.kwargs), expected)
+        self.assertFalse([node for half in halves for node in half.graph.nodes if "rng_state" in str(node.target)])
 
     def test_forward_alone_gives_what_forward_gives(self) -> None:
         def function(x: Tensor, weight: Tensor) -> Tensor:
