@@ -51,8 +51,9 @@ class Option {
   CLI::Option* option_;
 };
 
-// The options of a command. add() and flag() declare an option and its variable, the parameter
-// `value`. Parsing the line sets the variable, so the variable must exist until the line is parsed.
+// The options of a command. add() and flag() declare an option. The parameter `value` is the
+// option's variable. Parsing the line sets the variable, so the variable must exist until the line
+// is parsed.
 class Options {
  public:
   explicit Options(CLI::App& app) : app_(app) {}

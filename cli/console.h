@@ -23,7 +23,8 @@ struct Output {
   std::ostream& err;
   bool colours = false;     // whether errors on `err` are in colour
   bool is_process = false;  // true for the process's own streams, which a forked process can use
-  size_t width = 160;       // number of columns of a line of brief text on `out`
+  size_t width = 160;       // lines of nodes and records in brief text (`show`, `convert --brief`) are cut to this
+                            // number of columns
 };
 
 // True if errors are printed in colour. This requires a terminal that supports colour, and a
@@ -81,8 +82,8 @@ class Console {
   bool write_product(std::string_view bytes);
 
   // Prints the error and keeps it for the JSON object of --json. The first error determines the
-  // exit code of the process. This is the exit code that error_info() gives for the error code, or
-  // `exit` in the overload with this parameter.
+  // exit code of the process. error_info() gives this exit code for the error code. In the overload
+  // with the parameter `exit`, the exit code is `exit`.
   void error(const Error& error);
   void error(const Error& error, ExitCode exit);
   // Reports the error of a result that has no value. Returns true if the result has a value.

@@ -83,7 +83,7 @@ CommandBody declare_convert(Options options) {
                                     "always do this. A call is kept if --raise-control-deps could not create it again");
   options
       .flag("--raise-control-deps", flags->raise,
-            "wrap each call that has control dependencies in PyTorch's operator `control_deps`")
+            "put each call with control dependencies into a call of PyTorch's operator `control_deps`")
       .excludes(lower);
   options.flag("--brief", flags->is_brief,
                "write a short text for people: one line for each node, then one line for each symbol, process group, "

@@ -92,7 +92,7 @@ void declare_gate_flags(Options options, GateFlags& flags) {
       .add("--budget", flags.budget,
            "exit with 5 if a peak is above its limit, as in reserved=70GiB,allocated=64GiB (see `fxopt help memory` "
            "for the names). A limit without a name, as in 70GiB, applies to the peak of live bytes. With --device, "
-           "such a limit applies to the peak of the bytes that are requested from the GPU allocator")
+           "such a limit applies to the peak of the bytes that are requested from PyTorch's caching allocator")
       .type("LIMITS");
   options
       .add("--baseline", flags.baseline,
@@ -103,7 +103,7 @@ void declare_gate_flags(Options options, GateFlags& flags) {
       .add("--max-growth", flags.max_growth,
            "exit with 5 if a peak exceeds the peak in the file of --baseline by more than a limit, as in reserved=1%. "
            "A limit without a name, as in 1%, applies to the peak of live bytes. With --device, such a limit applies "
-           "to the peak of the bytes that are requested from the GPU allocator")
+           "to the peak of the bytes that are requested from PyTorch's caching allocator")
       .type("LIMITS");
   options
       .add("--max-ratio", flags.max_ratio,

@@ -117,7 +117,8 @@ class MemoryGates {
     bool is_ratio = false;
   };
   struct BaselineFile {
-    // The name from distinct_names() when the baseline was written.
+    // The name of the file in the baseline. If --update-baseline wrote it, the name comes from
+    // distinct_names().
     std::string name;
     std::vector<GraphMemory> graphs;
   };

@@ -16,7 +16,8 @@ namespace fxopt {
 class Console;
 class Options;
 
-// The files for a memory report in other formats. An empty path means that no file is wanted.
+// The output files for a memory report in formats besides text. An empty path means that no file is
+// wanted.
 struct FormFlags {
   std::string markdown, html, trace;
 

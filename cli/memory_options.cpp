@@ -78,8 +78,9 @@ void declare_memory_flags(Options options, MemoryFlags& flags) {
 
 void declare_measure_flags(Options options, MemoryFlags& flags) {
   options
-      .add("--symbol", flags.symbols,
-           "value of a symbolic size (repeatable): a number, min, max, or a range such as 2..64")
+      .add(
+          "--symbol", flags.symbols,
+          "value of a symbolic size (repeatable): a number, a range such as 2..64, or min or max of the recorded range")
       .type("NAME=VALUE")
       .one_each();
   options

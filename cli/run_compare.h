@@ -22,8 +22,8 @@ namespace fxopt {
 class Console;
 
 // Implements --expect: compares the values of a run with the values in a file. If values differ,
-// finds the nodes that could explain the differences. Then finds the first node whose result is far
-// from the float64 result of the same node.
+// finds the nodes that could explain the differences. Then runs the step in float64 too, and finds
+// the first node whose result is far from its float64 result.
 class RunComparison {
  public:
   // All arguments must outlive the object, and `program` must have run. `options` is a function

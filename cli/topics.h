@@ -25,7 +25,7 @@ struct WarningText {
 
 // Returns all sections, sorted by code.
 const std::vector<WarningText>& warning_table();
-// Returns the section for a code, or null if no warning has this code.
+// Returns the section that explains the warning with this code, or null if no warning has it.
 const WarningText* find_warning(std::string_view code);
 
 // Returns the pages of cli/topics, sorted by name. `fxopt help` also explains commands, passes and

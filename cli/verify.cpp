@@ -330,9 +330,9 @@ CommandBody declare_verify(Options options) {
       .type("BEFORE");
   options
       .add("--allow", flags->allow,
-           "differences to allow (repeatable). IN may lack parts of BEFORE: dead-draws allows this for unused random "
-           "draws, dead-collectives for unused collectives, dead-assertions for assertions, and no-backward for the "
-           "backward of a joint graph. All other values are rewrite rules that the proof may use: bucket, "
+           "differences to allow (repeatable). Four values allow IN to lack parts of BEFORE: dead-draws (unused random "
+           "draws), dead-collectives (unused collectives), dead-assertions (assertions) and no-backward (the backward "
+           "of a joint graph). All other values are rewrite rules that the proof may use: bucket, "
            "bucketed-reduction, gathers, own-shard, added-reductions. The proof uses a rule only at nodes that a pass "
            "changed, as recorded in the file")
       .type("LIST")

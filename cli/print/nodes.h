@@ -39,8 +39,8 @@ std::string source_text(const Graph& graph, NodeId node);
 // same Node::source have the same source_text().
 bool has_own_frame(const Graph& graph, NodeId node);
 
-// Returns the phases to show. For a valid graph, returns the result of resolve_phases(). Passes and
-// the command `mem` use the same phases. The phases of a broken graph cannot be derived, so the
+// Returns the phases to show. For a valid graph, returns the result of resolve_phases(). The passes
+// and the command `mem` use the same phases. The phases of a broken graph cannot be derived, so the
 // stored phases are returned.
 IdMap<NodeId, Phase> visible_phases(const Graph& graph, Validity validity);
 

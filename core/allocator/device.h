@@ -24,10 +24,10 @@ class AllocatorDevice {
   virtual uint64_t reserve(int64_t bytes) = 0;
   virtual void unreserve(uint64_t address, int64_t bytes) = 0;
 
-  // Add memory to reserved addresses, and remove the memory. Both functions work on whole pages.
-  // map() maps the whole range or nothing. unmap() first waits until the work on `stream` is done.
-  // `stream` is the stream for which the range was allocated. The range of unmap() may cover
-  // several mapped ranges.
+  // map() adds memory to reserved addresses, and unmap() removes this memory. Both functions work
+  // on whole pages. map() maps the whole range or nothing. unmap() first waits until the work on
+  // `stream` is done. `stream` is the stream for which the range was allocated. The range of
+  // unmap() may cover several mapped ranges.
   virtual bool map(uint64_t address, int64_t bytes, int64_t page_bytes) = 0;
   virtual void unmap(uint64_t address, int64_t bytes, int64_t page_bytes, int64_t stream) = 0;
 

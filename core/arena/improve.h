@@ -10,9 +10,10 @@
 
 namespace fxopt::arena {
 
-// Packs the blocks repeatedly with SkylineFiller. If the top of a block is above a limit, the next
-// order has this block at an earlier position. The limit is a random height between the target and
-// the height of the packing. This is squeaky wheel optimization (Joslin and Clements 1999).
+// Packs the blocks repeatedly with SkylineFiller. If the top of a block is above a limit, the order
+// for the next packing has this block at an earlier position. The limit is a random height between
+// the target and the height of the packing. This is squeaky wheel optimization (Joslin and Clements
+// 1999).
 class OrderSearch {
  public:
   explicit OrderSearch(const Problem& problem) : problem_(problem), filler_(problem) {}

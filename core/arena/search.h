@@ -34,9 +34,10 @@ enum class SectionRule { kHeaviest, kFewestPerWeight };
 // Returns kUnknown if the budget ends before the answer is known. The search is exponential in the
 // worst case.
 //
-// The search selects one of the sections in which the placed blocks have the smallest height. In
-// this section, it tries to place each block that fits at this height. In the last branch, the
-// search places no block at this height, so a gap remains. A branch fails in two cases:
+// The height of a section is the lowest offset that an unplaced block can still have in it. The
+// search selects a section with the smallest height. In this section, it tries to place each block
+// that fits at this height. In the last branch, the search places no block at this height, so a gap
+// remains. A branch fails in two cases:
 //   - A section does not have enough room for its unplaced blocks.
 //   - An unplaced block fits into a gap. The branch is not needed, because another branch fills the
 //     gap with this block.

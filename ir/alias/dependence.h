@@ -93,7 +93,7 @@ class DependenceMap {
   };
   Range range(NodeId node) const;
 
-  // Returns a node that `order` places before one of the node's dependences. Returns nothing if
+  // Returns a node that `order` places before a node on which it depends. Returns nothing if
   // `order` respects all dependences. `order` contains every node of the graph once. O(nodes +
   // dependences).
   struct Violation {
@@ -117,7 +117,7 @@ class DependenceMap {
   const Graph* graph_;
   std::vector<Dependence> dependences_, followers_;
   IdMap<NodeId, Slice> own_, of_followers_;
-  NodeId inputs_end_;  // the last placeholder before any call
+  NodeId inputs_end_;  // the last placeholder that precedes the first call
 };
 
 }  // namespace fxopt

@@ -37,7 +37,8 @@ bool may_be_of_region(const Graph& graph, NodeId placeholder);
 // is the storage of an operand's tensor, or a storage that the region created.
 struct RegionResult {
   static constexpr uint32_t kMade = UINT32_MAX;
-  // The index of an operand of the invoke_subgraph call. kMade if the region created the storage.
+  // The index of the operand of invoke_subgraph that has this storage. kMade if the region created
+  // the storage.
   uint32_t operand = kMade;
   // The index of the tensor whose storage the result has. An operand may contain several tensors.
   uint32_t tensor = 0;

@@ -51,7 +51,7 @@ void for_each_buffer(std::span<const BufferId> buffers, const Visit& visit) {
   }
 }
 
-// Whether `holds` is true for a valid buffer.
+// Whether `holds` is true for at least one valid buffer of `buffers`.
 template <class Holds>
 bool any_buffer(std::span<const BufferId> buffers, const Holds& holds) {
   return std::ranges::any_of(buffers, [&](BufferId id) { return id.is_valid() && holds(id); });

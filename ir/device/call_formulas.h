@@ -13,9 +13,9 @@
 
 namespace fxopt {
 
-// Finds the statements of a device profile (CallRow) that apply to a call node of a graph, and
-// computes their values, such as the bytes of a workspace. The graph, the profile and the values of
-// symbols must outlive this object.
+// Finds the rows (CallRow) of a device profile that apply to a call node of a graph, and computes
+// the values of these rows, such as the bytes of a workspace. The graph, the profile and the values
+// of symbols must outlive this object.
 class CallFormulas {
  public:
   struct Answer {

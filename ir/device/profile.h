@@ -40,8 +40,8 @@ struct EnumNames<Evidence> {
   static constexpr auto kAll = number_names<Evidence>({"source", "estimate", "measured"});
 };
 
-// One row of a device profile: a value for each call of one operator, such as its floating-point
-// operations.
+// One row of a device profile: a value for each call of one operator, such as the number of
+// floating-point operations of the call.
 struct CallRow {
   std::string target;  // "aten.mm.default", or "aten.mm" for every overload
   bool every_overload = false;
@@ -102,7 +102,7 @@ class DeviceProfile {
   std::vector<HiddenRow> hidden;
   std::vector<WorkRow> work;
   std::vector<OutsideRow> outside;
-  std::vector<LinkRow> links;  // at most one for each kind
+  std::vector<LinkRow> links;  // at most one for each kind of collective
   // Dense operations per second by dtype: "bf16", "f8".
   std::map<std::string, int64_t, std::less<>> flops;
   std::optional<int64_t> bandwidth;  // memory bandwidth in bytes per second
@@ -111,8 +111,8 @@ class DeviceProfile {
   // not define the constant. O(1).
   std::optional<int64_t> constant(std::string_view constant_name) const;
 
-  // Returns the operations per second for a dtype. If the profile has no entry for the dtype,
-  // returns the entry for all 8-bit or 4-bit floats, "f8" or "f4". O(log n).
+  // Returns the operations per second for a dtype. If an 8-bit or 4-bit float has no entry of its
+  // own, returns the entry for all floats of this width, "f8" or "f4". O(log n).
   std::optional<int64_t> flops_for(DType dtype) const;
 };
 

@@ -23,10 +23,10 @@ std::vector<GraphId> top_level_graphs(const Module& module);
 std::vector<StringId> named_graphs(const Graph& graph);
 
 // Returns a copy of the module with only the graph `id` and the graphs to which this graph refers,
-// directly or indirectly. The copy has no invocations. The copy has no certificate, because a
-// certificate covers the whole module. If a removed graph defined a symbol, the first placeholder
-// of graph `id` whose value is the symbol becomes the definition. If no placeholder has this value,
-// the symbol has no definition. O(size of the module).
+// directly or indirectly. The copy has no invocations (Module::invocations). The copy has no
+// certificate, because a certificate covers the whole module. If a removed graph defined a symbol,
+// the first placeholder of graph `id` whose value is the symbol becomes the definition. If no
+// placeholder has this value, the symbol has no definition. O(size of the module).
 std::unique_ptr<Module> extract_graph(const Module& module, GraphId id);
 
 }  // namespace fxopt

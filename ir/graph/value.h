@@ -10,7 +10,7 @@
 
 namespace fxopt {
 
-// A placement of a DTensor. The recorded tensor is the DTensor's local part.
+// A placement of a DTensor. For a DTensor, Tensor records the local part.
 struct Placement {
   PlacementKind kind = PlacementKind::kReplicate;
   bool has_dim = false;
@@ -60,8 +60,8 @@ struct Value {
   ValueKind kind = ValueKind::kAbsent;
   SymbolType symbol_type = SymbolType::kInt;  // the type of a kSymbolic
   bool has_unknown = false;                   // has unknown fields, see Pool::value_unknown()
-  uint32_t first = 0;                         // children: first ValueId; kTensor: index in the graph's tensors;
-                                              // kScalar: ArgIndex; kSymbolic: ExprId
+  uint32_t first = 0;                         // with children: ValueId of the first; kTensor: index in the graph's
+                                              // tensors; kScalar: ArgIndex; kSymbolic: ExprId
   uint32_t count = 0;                         // the number of children
   StringId name;                              // kOpaque: Python type; kGraph: graph name
   StringId mesh;                              // kOpaque: name of the device mesh, if any

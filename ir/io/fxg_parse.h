@@ -103,12 +103,13 @@ class TextParser {
   std::optional<Arg> value_arg(uint32_t depth);
   std::optional<uint64_t> float_bits();
   bool meta(ArgRange& entries);
-  // Reads an entry of keyword arguments or metadata after its key and the separator (= or :).
-  // Pushes the key and the argument onto `stack_`.
+  // Reads the rest of an entry of keyword arguments or metadata: its unknown fields, if any, and
+  // the argument. The key and the separator (= or :) were already read. Pushes the key and the
+  // argument onto `stack_`.
   bool entry(StringId key);
 
   // fxg_values.cpp: values and expressions
-  std::optional<ValueId> value();  // an invalid id for the absent value
+  std::optional<ValueId> value();  // returns an invalid id for the absent value
   std::optional<ValueId> tensor_field();
   std::optional<ParsedValue> parsed_value(uint32_t depth);
   std::optional<Value> plain_value(uint32_t depth, std::string& unknown);

@@ -44,7 +44,7 @@ class PbDecoder {
   PbDecoder(Module& module, const ReadLimits& limits) : module_(&module), limits_(limits) { enter(module.pool, 0); }
 
   // Sets the pool for the arguments and values that are decoded after this call. Later node
-  // references are positions below `num_nodes`.
+  // references must be less than `num_nodes`.
   void enter(Pool& pool, size_t num_nodes);
 
   // Sets the offsets that are added to uids and storage ids. These offsets are needed if a module
@@ -232,7 +232,8 @@ class PbDecoder {
   size_t num_nodes_ = 0;
   bool edges_allowed_ = false;
   std::vector<Value> values_;                                   // complete, not yet in the pool
-  std::vector<std::pair<size_t, std::string>> values_unknown_;  // by index in values_, ascending
+  std::vector<std::pair<size_t, std::string>> values_unknown_;  // index in values_, and the unknown fields as a
+                                                                // fragment; ascending
   std::vector<Dim> dims_;
 };
 

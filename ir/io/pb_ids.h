@@ -31,7 +31,7 @@ class CountedIds {
   uint64_t next_ = 0;
 };
 
-// Writes every omitted id, for readers that do not count ids themselves.
+// Fills in every omitted id, for programs that read the file but do not count ids themselves.
 void spell_ids(schema::Module& module);
 
 }  // namespace fxopt

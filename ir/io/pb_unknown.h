@@ -14,7 +14,8 @@ namespace fxopt {
 // contains only the unknown fields. The fragment includes the unknown fields of nested messages of
 // some types, such as Int, ArgList and Tensor. These messages are not separate objects in the
 // graph. In the fragment, an element of a repeated field has the same index as in the message.
-// Arguments, values and records inside the message have their own fragments.
+// Nested messages that are separate objects in the graph, such as arguments and values, have their
+// own fragments.
 
 // Returns the fragment of `message`. Empty if `message` has no unknown fields. This function walks
 // the message by reflection, so hot paths should call has_own_unknown() first.

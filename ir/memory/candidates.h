@@ -15,7 +15,7 @@ namespace fxopt {
 // could recompute the results instead.
 struct RecomputeCandidate {
   NodeId node;
-  int64_t freed = 0;  // bytes that recomputing the call frees at `place`
+  int64_t freed = 0;  // bytes that recomputing the call frees at the given place of the schedule
   int64_t kept = 0;   // bytes of the operands that must be saved instead; always less than `freed`
   Cost work;          // cost of executing the call once more
 
@@ -33,9 +33,10 @@ struct RecomputeCandidate {
 // 2. Cost::flops divided by gain()
 // 3. Cost::bytes divided by gain()
 //
-// Calls of unknown cost come last. Calls with equal keys are in schedule order. The figures are
-// exact if only one call is recomputed. Two calls together may gain more or fewer bytes than the
-// sum of both gains. O(nodes + edges + candidates log candidates).
+// Calls of unknown cost come last. Calls with equal keys are in schedule order. `freed` and `kept`
+// are exact if only one call is recomputed, and the sizes of its results are known. Two calls
+// together may gain more or fewer bytes than the sum of both gains. O(nodes + edges + candidates
+// log candidates).
 std::vector<RecomputeCandidate> recompute_candidates(const Graph& graph, const StorageMap& storages,
                                                      const PhaseMap& phases, const MemoryReport& memory,
                                                      StringId device, uint32_t place, CostTable& costs);

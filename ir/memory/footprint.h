@@ -43,7 +43,8 @@ struct MeasureOptions {
   // The allocator's limit. If absent, the limit is the device memory minus memory outside the
   // allocator.
   std::optional<int64_t> device_bytes;
-  // The effort of the arena's search (ArenaOptions::effort). The default takes about 20 ms.
+  // The limit on the search for arena offsets (ArenaOptions::effort). The default takes about 20
+  // ms.
   int64_t arena_effort = 20'000'000;
   bool timelines = false;  // fills the timelines for charts
 };
@@ -142,8 +143,8 @@ struct Footprint {
 inline constexpr size_t kMaxMeasuredDevices = 256;
 
 // Measures the memory of the graph on each device. Takes O(measured devices * (nodes + edges +
-// storages log storages)), plus one arena search for each measured device, which
-// MeasureOptions::arena_effort limits.
+// storages log storages)), plus one arena search for each measured device.
+// MeasureOptions::arena_effort limits each search.
 Footprint measure(const Graph& graph, const MeasureOptions& options);
 
 // Returns the options of the allocator's replay for a device. The simulated device has all memory

@@ -25,7 +25,7 @@ enum class MemoryClass : uint8_t {
   // Created in forward and read by backward. In a forward graph, also a value that is returned for
   // backward.
   kSavedValue,
-  kRecomputed,     // created by a copy of a node that recomputes its value
+  kRecomputed,     // created by a copy of a forward node, to recompute its value
   kCommunication,  // created by a collective, or an empty buffer that a collective fills
   kTemporary,
   kWorkspace,  // hidden memory: memory that a call takes in addition to its outputs
@@ -72,8 +72,8 @@ struct MemoryOptions {
   InputLifetime inputs = InputLifetime::kCaller;
   // Derives memory classes that the file does not record. Phases come from resolve_phases(). If no
   // placeholder has a role, roles come from infer_roles(). If `inputs` is kBoxed, lifetimes and
-  // peaks depend on roles, so roles are always derived. If `inputs` is kCaller, peaks do not depend
-  // on roles.
+  // peaks depend on roles, so roles are derived even if this flag is false. If `inputs` is kCaller,
+  // peaks do not depend on roles.
   bool derive_classes = false;
 };
 

@@ -41,10 +41,10 @@ struct PeakRange {
   std::optional<int64_t> max;  // absent if no bound is known, or if the bound is above 2^63 - 1
 };
 
-// Returns the range of the ideal peak of the trace's device. The peak includes storages and memory
-// kept between steps. The peak is within the range for all values of the symbols. Usually, all
-// sizes grow with each symbol. In that case, the peak reaches both ends of the range. Returns
-// nothing if all sizes are constant. O(nodes + storages + blocks).
+// Returns the range of the ideal peak of the trace's device. The peak includes the storages, and
+// also the memory that is kept between steps. The peak is within the range for all values of the
+// symbols. Usually, all sizes grow with each symbol. In that case, the peak reaches both ends of
+// the range. Returns nothing if all sizes are constant. O(nodes + storages + blocks).
 std::optional<PeakRange> ideal_peak_range(const SizeRanges& ranges, const StorageMap& storages,
                                           const MemoryReport& memory, const MemoryTrace& trace);
 

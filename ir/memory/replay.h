@@ -30,8 +30,8 @@ struct AllocatorReplay {
   AllocatorStatistics statistics;  // statistics at the end of the replay
   uint32_t steps = 0;              // number of steps that were run; peaks belong to the last step
   bool is_steady = false;          // true if the last step was equal to the previous step
-  // Bytes at each place of the schedule. Each number is taken at the time when the node uses the
-  // most memory. Filled if ReplayOptions::timeline is set.
+  // Bytes at each place of the schedule. Each number is the largest while the node at that place
+  // runs. Filled if ReplayOptions::timeline is set.
   std::vector<int64_t> allocated_at, reserved_at;
 };
 
@@ -70,16 +70,16 @@ struct ReplayOptions {
 //
 // At a kRelease event, the replay frees the block, but records a use of the block on another
 // stream, like Tensor.record_stream(). Each kRelease has a separate stream, so each collective
-// delays only its own blocks. The use ends at the block's kFree event, or when a failing allocation
-// waits for the use. On a real device, a CUDA event marks the end of the use. The device reaches
-// the CUDA event after all earlier work of the collective's stream. The CUDA event completes at
-// that time, not when the host reaches the event.
+// delays only its own blocks. The use ends at the block's kFree event, or earlier if a failing
+// allocation waits for the end of the use. On a real device, a CUDA event marks the end of the use.
+// The device reaches the CUDA event after all earlier work of the collective's stream. The CUDA
+// event completes at that time, not when the host reaches the event.
 //
-// If `steady` is set, the first step runs on an empty allocator, without memory kept between steps.
-// Optimizer state is allocated after the first step. Gradients stay in the blocks of the first
-// step, or are freed before the next step. Other outputs are freed, and donated inputs are
-// allocated again. Steps are repeated until a step has the same peaks and reserved bytes as the
-// previous step. At most sixteen steps are run. O(events * log(blocks) * steps).
+// If `steady` is set, the first step runs on an empty allocator: memory that is kept between steps
+// is not allocated yet. Optimizer state is allocated after the first step. Gradients stay in the
+// blocks of the first step, or are freed before the next step. Other outputs are freed, and donated
+// inputs are allocated again. Steps are repeated until a step has the same peaks and reserved bytes
+// as the previous step. At most sixteen steps are run. O(events * log(blocks) * steps).
 AllocatorReplay replay_allocator(const MemoryTrace& trace, const ReplayOptions& options);
 
 }  // namespace fxopt

@@ -105,10 +105,11 @@ struct TraceOptions {
 // Before the first node, memory is allocated in this order: inputs and attributes in schedule
 // order, then memory kept between steps.
 //
-// A node allocates its temporaries, then its outputs depth first, then its workspaces. After the
-// call, it frees its workspaces and temporaries, then the storages that end at the node. The
-// storages are freed in the order of the code that torch.fx generates: first the node's inputs, in
-// order, and then the outputs without a reader. kRelease events have the same order.
+// A node first allocates its temporaries, then its outputs (nested outputs depth first), then its
+// workspaces. After the call, it frees its workspaces and temporaries, then the storages that end
+// at the node. The storages are freed in the order of the code that torch.fx generates: first the
+// node's inputs, in order, and then the outputs without a reader. kRelease events have the same
+// order.
 //
 // No storage is freed at the last node, because the outputs belong to the caller. Storages whose
 // lifetime ends at the last node have no kRelease.
@@ -144,8 +145,8 @@ struct MemoryTimeline {
 // Computes the live bytes at each place of the trace. O(places + events).
 MemoryTimeline timeline_of(const MemoryTrace& trace);
 
-// Plans an arena for all blocks of the trace. Each block gets an offset before the run, as in an
-// executor that plans memory ahead or in the memory pool of a CUDA graph. `effort` is
+// Plans an arena for all blocks of the trace. Each block gets an offset before the run. The memory
+// pool of a CUDA graph and executors with a static memory plan work in this way. `effort` is
 // ArenaOptions::effort. Returns nothing if the sizes exceed an arena's limits. Complexity: as
 // plan_arena() in core/arena/arena.h.
 std::optional<ArenaPlan> plan_arena(const MemoryTrace& trace, int64_t effort);

@@ -37,8 +37,9 @@ struct FactCounts {
 };
 
 // Analyses of one graph. Each analysis is computed on first use and kept until forget() is called.
-// References to results are valid until that call. A pass that changes the graph may therefore
-// still read the earlier state.
+// References to results are valid until that call. A pass that changes the graph can therefore
+// still use the results that were computed before. Queries that read the graph itself, such as
+// EffectMap::of(), see the changed graph.
 class Facts {
  public:
   // The object keeps references to all three arguments.

@@ -41,8 +41,8 @@ namespace fxopt {
 
 // Whether the module contains the key ap_must_save. O(1).
 bool may_hold_marks(const Module& module);
-// Whether a call of the graph has a save mark. O(nodes) if the module may contain marks, otherwise
-// O(1).
+// Whether any call in the graph has a save mark. O(nodes) if the module may contain marks,
+// otherwise O(1).
 bool holds_marks(const Graph& graph);
 
 // The save mark of a node, read from the keys above.
@@ -53,7 +53,8 @@ struct Mark {
   // The name that the value had when it was marked. Invalid if not recorded.
   StringId name;
   std::vector<StringId> also;  // the names in ap_must_save_also
-  // The number of all values that were marked together with this value, or 0 if not recorded.
+  // The number of values that were marked at the same time, including this value, or 0 if not
+  // recorded.
   int64_t total = 0;
   bool operator==(const Mark&) const = default;
 };

@@ -41,7 +41,8 @@ struct ModuleFigures {
 // One row of a table: a module, or several alike modules. Figures are sums over all modules of the
 // row.
 struct ModuleRow {
-  // Path of the first module: "layers.0.mlp". It is empty for nodes without a module path.
+  // Path of the first module of the row: "layers.0.mlp". It is empty for nodes without a module
+  // path.
   std::string_view path;
   std::string name;     // name in the parent: "mlp", or "0..15" for alike modules
   size_t depth = 1;     // number of components of the path

@@ -67,7 +67,8 @@ class CallArg {
   std::optional<MemoryFormat> as_memory_format() const;
   NodeId as_node() const;  // invalid if the argument is not a node
 
-  // Returns the members of a given list or tuple. Empty for anything else. See is_list().
+  // Returns the members of the argument if the call gives a list or tuple. Empty otherwise, also if
+  // the schema's default is a list. See is_list().
   std::span<const Arg> items() const;
   bool is_list() const { return is_given() && (given_->is(ArgKind::kList) || given_->is(ArgKind::kTuple)); }
 

@@ -37,7 +37,9 @@ class ElementFinder {
   DictKeys dict_keys_;
   // Index of the node's first entry in `ends_`. 0 before the first query about the node.
   IdMap<NodeId, uint32_t> ends_of_;
-  std::vector<uint32_t> ends_ = {0};  // for each element, the number of tensors up to its end
+  // For each element of a node: the number of tensors in this and all earlier elements of the node.
+  // Entry 0 is unused.
+  std::vector<uint32_t> ends_ = {0};
 };
 
 }  // namespace fxopt

@@ -72,9 +72,9 @@ void for_each_tensor(const Graph& graph, ValueId id, const F& f) {
   for (uint32_t i = 0; i < value.count; ++i) for_each_tensor(graph, ValueId(value.first + i), f);
 }
 
-// Finds elements of dicts by their keys. The first query about a node stores all keys of its dict.
-// Therefore, the queries for all elements together take time in proportion to the dict. Valid until
-// values change.
+// Finds elements of dicts by their keys. The first query about a node whose value is a dict stores
+// all keys of the dict. Therefore, the queries for all elements together take time in proportion to
+// the dict. Valid until values change.
 class DictKeys {
  public:
   // Returns the index of the first element with the key in the dict that `node` produces. Returns

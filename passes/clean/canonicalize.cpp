@@ -186,7 +186,8 @@ class Planner {
               "the equality depends on recorded strides, and an earlier operator does not guarantee the strides of its "
               "result"};
     }
-    if (is_held(graph_, view)) return {"ordered", "the view has a control dependency or an event"};
+    if (is_held(graph_, view))
+      return {"ordered", "the view that would be replaced has a control dependency or an event"};
     if (are_decided_apart(graph_, phases_, view, base) || passes_marked(view, base) ||
         !saves_.are_kept(view, base, MergedSaves::Tags::kDropped)) {
       return {"saved-view", "only one of the two is to be saved"};

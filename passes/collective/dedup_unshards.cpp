@@ -205,7 +205,7 @@ class ReductionMerger {
     if (sum == nullptr || sum->dtype != one.output->dtype ||
         !same_sizes(graph_.module(), sum->sizes, one.output->sizes) ||
         !same_sizes(graph_.module(), one.output->sizes, other.output->sizes)) {
-      return "the sum and the results of the reductions differ in sizes or type";
+      return "the recorded sizes or type of the sum are missing, or differ from those of the reductions";
     }
     // After the merge, the earlier input is read later: at the start of the other reduction.
     const NodeId first = places_[one.start] < places_[other.start] ? one.start : other.start;

@@ -479,11 +479,11 @@ void say_groups(const Graph& graph, const std::vector<Fusion>& fusions, PassResu
                       " is new: every rank must create it before the step, with the ranks in this order");
     }
     if (fusion.mesh == nullptr) {
-      result.warn(
-          graph, "ranks-assumed",
-          "the file lists no device mesh for the groups of the fused gathers. A gather over group " + uid + " (ranks " +
-              format_numbers(group.ranks) +
-              ") keeps the order of the tensor's rows only if the device mesh numbers its ranks in row-major order");
+      result.warn(graph, "ranks-assumed",
+                  "the file lists no device mesh for the groups of the fused gathers. A gather over group " + uid +
+                      " (ranks " + format_numbers(group.ranks) +
+                      ") returns the tensor's rows in the right order only if the device mesh numbers its ranks in "
+                      "row-major order");
     }
   }
 }

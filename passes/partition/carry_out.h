@@ -39,10 +39,10 @@ void cut(Module& module, GraphId joint, const SplitPlan& plan, bool orders_backw
          PassContext& context, PassResult& result);
 
 // Applies `change` to a copy of the joint graph. If `is_cut` is true, then cuts the copy into
-// forward and backward with compat=fxopt. Returns the peak of live bytes of the resulting step,
-// summed over all devices. Symbols have the values of sizes_of_symbols(). Returns nothing if a size
-// is unknown. Errors: those of `change` and of plan_split(). O(size of the module), plus `change`
-// and analyze_memory().
+// forward and backward with compat=fxopt. Returns the sum, over all devices, of the device's peak
+// of live bytes in the resulting step. Symbols have the values of sizes_of_symbols(). Returns
+// nothing if a size is unknown. Errors: those of `change` and of plan_split(). O(size of the
+// module), plus `change` and analyze_memory().
 Result<std::optional<int64_t>> peak_after(const Graph& graph, bool is_cut, const PassContext& context,
                                           const std::function<Result<PassResult>(Graph&, PassContext&)>& change);
 

@@ -47,15 +47,16 @@ enum class SplitFor : uint8_t {
 // own, not the tuple. If both halves read an attribute, both graphs get this attribute.
 //
 // Errors: kUnsupportedGraph for
-// - a call of forward that reads a value of backward
-// - a call of the optimizer
+// - a forward node that reads a value of backward
+// - a call of the optimizer phase
 // - an input of role saved_value
 // - a forward output that depends on a tangent
 // - a forward output that comes after the first gradient
 // - a forward node that depends on an earlier backward node (DependenceMap::violation). For
 //   example, both nodes draw random numbers, or the forward node writes to memory that the backward
 //   node reads.
-// - a tensor subclass whose inner tensors are in both graphs, or are no longer next to each other
+// - a tensor subclass whose inner tensors go to different graphs, or are no longer next to each
+//   other
 //
 // For training, kUnsupportedGraph also for
 // - a tuple, list or dict that backward reads as a whole, without getitem

@@ -12,7 +12,8 @@ namespace fxopt {
 
 // The live memory of a training step, while forward and then backward run. Backward recomputes some
 // forward values, each directly before the first node that needs it. The bytes of a result or copy
-// are live until its last consumer. The memory of the caller is not included.
+// are live until its last consumer. Inputs and other memory that the caller of the step holds are
+// not included.
 class StepMemory {
  public:
   // Calls `bytes_of` once for each storage. Keeps references to the other arguments.

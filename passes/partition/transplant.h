@@ -33,7 +33,7 @@ class Transplant {
   // Adds the attributes of the source graph that the new graph does not have yet, so that no
   // attribute is lost.
   void take_unread_attributes();
-  // Maps `node` to `as`, a node of the new graph, for all nodes that are added later. Maps the
+  // Nodes that are added later use `as`, a node of the new graph, in place of `node`. Maps the
   // recorded storages of `node` to the storages of `as` in the same way.
   void bind(NodeId node, NodeId as);
 
@@ -57,10 +57,11 @@ class Transplant {
   void return_leaf(size_t leaf);
   // Appends a saved value to the new output.
   void return_saved(NodeId node);
-  // Adds the output. Call it after the last leaf. The output is a flat list or tuple, like the
-  // outermost container of the source graph's output. If `keeps_specs` is false, the leaves get no
-  // specs. Otherwise the references of the specs to other inputs and outputs (alias_of_input, `of`)
-  // point into the new graph. References into other graphs are dropped.
+  // Adds the output. Call it after the last leaf. The output is a flat list if the outermost
+  // container of the source graph's output is a list. Otherwise it is a flat tuple. If
+  // `keeps_specs` is false, the leaves get no specs. Otherwise the references of the specs to other
+  // inputs and outputs (alias_of_input, `of`) point into the new graph. References into other
+  // graphs are dropped.
   void finish(bool keeps_specs);
 
  private:
@@ -102,7 +103,7 @@ class Transplant {
   struct OutputAlias {
     size_t leaf = 0;       // the leaf whose spec states the alias
     NodeId input;          // invalid if the leaf aliases no input
-    int64_t leaf_of = -1;  // an output of `from`; negative if the leaf aliases no output
+    int64_t leaf_of = -1;  // index of the aliased output leaf of `from`; negative if the leaf aliases none
     const Graph* from = nullptr;
   };
   std::vector<Arg> from_leaves_, leaves_;
@@ -112,7 +113,8 @@ class Transplant {
   std::vector<NodeId> from_inputs_;         // placeholders of `from_`
   std::vector<InputAlias> input_aliases_;
   std::vector<OutputAlias> output_aliases_;
-  std::map<std::pair<const Graph*, int64_t>, int64_t> leaf_places_;  // the leaves passed to return_leaf()
+  std::map<std::pair<const Graph*, int64_t>, int64_t> leaf_places_;  // the leaves passed to return_leaf(), with their
+                                                                     // places in the new output
   HashMap<StringId, const Attribute*> attributes_;                   // attributes of `from_`, by path
   HashMap<StringId, size_t> placed_;                                 // attributes of the new graph, by path
   HashMap<StringId, NodeId> read_;                                   // by path: the first node that reads the attribute

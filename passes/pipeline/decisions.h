@@ -10,8 +10,8 @@ namespace fxopt {
 
 // All save and recompute decisions of a module. A decision is a tag, or the save mark
 // `ap_must_save` of an earlier compilation (ir/step/marks.h). It is stored on a node or in the
-// ledger of erased nodes (Module::erased). A copied tag (TagSource::is_copied) is included only for
-// its original node.
+// ledger of erased nodes (Module::erased). If a tag was copied to other nodes
+// (TagSource::is_copied), only the tag of the original node is included.
 struct Decisions {
   std::vector<uint64_t> tags;  // the uids of the tagged nodes, sorted
   // The names that the values with a save mark had in the earlier compilation, sorted.

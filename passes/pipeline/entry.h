@@ -62,8 +62,8 @@ Status set_option(std::string_view pass, Options& options, std::string_view opti
   return ok_status();
 }
 
-// Returns the options that differ from their defaults, written as in a pipeline and in order of
-// declaration.
+// Returns the options that differ from their defaults, in the syntax of a pipeline text and in
+// order of declaration.
 template <class Options>
 OptionTexts option_texts(const Options& options) {
   OptionTexts texts;

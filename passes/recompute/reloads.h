@@ -34,8 +34,8 @@ class Reloads {
   bool empty() const { return empty_; }
 
   // Returns the nodes that must move before `reader`, in order, so that `reader` reads the reload
-  // of `offloaded`. Returns nothing if a node that would have to move has several inputs, or is
-  // `reader`. O(1).
+  // of `offloaded`. Returns nothing if one of these nodes has several inputs, or if one of these
+  // nodes is `reader`. O(1).
   std::optional<std::vector<NodeId>> to_hoist(NodeId offloaded, NodeId reader) const;
 
  private:

@@ -58,8 +58,8 @@ struct RematOptions {
 // log copies).
 Result<PassResult> remat(Graph& graph, const RematOptions& options, PassContext& context);
 
-// Like remat(), but carries out `decisions`. The pass named `pass` made these decisions without
-// tags, for example by a minimal cut.
+// Like remat(), but carries out `decisions`. The pass named `pass` made these decisions, not only
+// from tags: it may also use a minimal cut or save marks.
 Result<PassResult> remat_as_decided(Graph& graph, TagDecisions decisions, PassContext& context, std::string_view pass);
 
 }  // namespace fxopt

@@ -29,7 +29,7 @@ using Judge = std::function<Interest(const ReduceCase&)>;
 struct ReduceReport {
   size_t nodes = 0;         // number of nodes of the smallest case so far, over all graphs
   size_t judged = 0;        // number of cases that were checked
-  size_t repeated = 0;      // number of cases that were checked before, and got the earlier answer
+  size_t repeated = 0;      // number of cases that occurred again, and for which the earlier answer was used
   size_t invalid = 0;       // number of edits whose result broke an invariant and was not checked
   bool is_complete = true;  // false if the checker ended the search
 };
@@ -46,7 +46,7 @@ struct ReduceOptions {
 //
 // - passes and their options
 // - outputs
-// - modules, outer modules first
+// - nodes of an nn.Module, outer nn.Modules first
 // - sequences of nodes, then single nodes
 // - the last calls before the outputs
 // - named entries of the module, such as symbols and process groups
@@ -60,8 +60,9 @@ struct ReduceOptions {
 // pipeline must parse. The result replaces `smallest`. Errors: those of parse_text() and
 // parse_pipeline().
 //
-// Complexity: if only k of n nodes cause the failure, O(k log n) cases are checked. The worst case
-// is O(n) cases per round. Each case costs O(nodes + edges), plus the checker.
+// Complexity: if only k of n nodes cause the failure, O(k log n) cases are checked. In the worst
+// case, each round of delta debugging (core/delta_debug.h) checks O(n) cases. Each case costs
+// O(nodes + edges), plus the checker.
 Result<ReduceReport> reduce_case(ReduceCase& smallest, const Judge& judge, const ReduceOptions& options = {});
 
 }  // namespace fxopt

@@ -46,8 +46,8 @@ struct BlockLanes {
     for (int w = 0; w < num_warps(); ++w) visit(w, of_warps[w]);
   }
 
-  // Transposes a table that kWarp / n warps share. Row w + k * num_warps of the table is x[k] of
-  // the lanes of warp w. On return, x[k] of the lanes of warp w is column w + k * num_warps. All
+  // Transposes a table that kWarp / n warps share. The x[k] of all lanes of warp w form the table's
+  // row w + k * num_warps. On return, x[k] of the lanes of warp w is column w + k * num_warps. All
   // lanes must call this function.
   template <class T, int n>
   __device__ static void transpose(T (&x)[n]) {

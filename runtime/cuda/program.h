@@ -1,5 +1,5 @@
-// Kernel launches that are ready to be issued. The views and numbers of all launches are in GPU
-// memory.
+// Kernel launches that are ready to be issued. The tensor views and numeric arguments of all
+// launches are in GPU memory.
 #pragma once
 
 #include <memory>

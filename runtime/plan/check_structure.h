@@ -95,7 +95,8 @@ class FaultList {
 struct PlanFacts {
   // The tensors and scalars that step s takes as arguments and keyword values. For the tensors,
   // entries [tensor_begin[s], tensor_begin[s + 1]) of arg_tensors are indices into FxPlan::tensors.
-  // The entries for scalars have the same form. Lists are flattened.
+  // In the same way, scalar_begin and arg_scalars list indices into FxPlan::scalars. Lists are
+  // flattened.
   std::vector<size_t> tensor_begin, scalar_begin;
   std::vector<uint32_t> arg_tensors, arg_scalars;
   // Each pair is an output and one of its tensors, or an output and one of its scalars. Lists are

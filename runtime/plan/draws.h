@@ -8,7 +8,7 @@
 namespace fxopt {
 
 // Returns the uid that identifies a random call. For a recomputed copy, this is the uid of the
-// original call. For any other call, this is the call's own uid. O(origins).
+// original call. For any other call, this is the call's own uid. O(recorded origins of the node).
 uint64_t first_uid(const Graph& graph, NodeId node);
 
 // Returns the invocation number (FxDraw::invocation) of each run of a graph in a training step. If

@@ -28,7 +28,8 @@ inline std::string_view text_at(const FxPlan& plan, uint32_t index) {
 inline bool is_made(const FxStorage& storage) {
   return storage.source == FX_SOURCE_PLANNED || storage.source == FX_SOURCE_LATE;
 }
-// Returns true if the step starts a collective or a message, which a wait ends.
+// Returns true if the step starts a collective or a message. A later wait step ends it, if the plan
+// has one.
 inline bool is_exchange(const FxStep& step) { return step.kind == FX_STEP_COLLECTIVE || step.kind == FX_STEP_MESSAGE; }
 // Returns the name of a step's operator, such as "aten.mm.default".
 inline std::string_view op_name(const FxPlan& plan, const FxStep& step) {

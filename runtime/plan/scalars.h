@@ -29,7 +29,7 @@ class ScalarBuilder {
   FxWord of(const Dim& dim);
 
   // Adds a scalar, which is known after `ready` steps, and binds the symbol to it. The symbol must
-  // not be bound. An invalid id adds a scalar without a symbol. O(1).
+  // not be bound. If `symbol` is invalid, the scalar has no symbol. O(1).
   FxWord bind(StringId symbol, FxScalarSource source, FxScalarType type = FX_SCALAR_INT, uint32_t ready = 0);
   bool is_bound(StringId symbol) const { return symbols_.find(symbol) != symbols_.end(); }
 

@@ -38,8 +38,8 @@ struct ExecuteOptions {
   // null if a storage has no such memory.
   std::vector<void*> given;
   // Returns a row-major mask of bools that a dropout call uses instead of a random mask (--draws).
-  // `step` is the index of the call's step. If the function returns null, the call draws its own
-  // mask. The function may be empty.
+  // `step` is the index of the call in FxPlan::steps. If the function returns null, the call draws
+  // its own mask. The function may be empty.
   std::function<const void*(uint32_t step)> drawn;
   // Called before each step of the plan. If the function returns true, the run ends with an error.
   // On a device, the function is called once for each group of steps. A group ends with a watched
@@ -117,8 +117,9 @@ class Program {
   Program(const FxPlan& plan, const ScalarValues& values, const ExecuteOptions& options, const FxKernelTable& kernels)
       : plan_(plan), values_(values), options_(options), kernels_(kernels) {}
 
-  // Binds all steps. If addresses_ is not yet filled, the call only determines the workspaces.
-  // Fails with kUnsupportedOp if a step has no kernel on this device.
+  // Gives each step that has work its kernel and its addresses. If addresses_ is not yet filled,
+  // the call only determines the workspaces. Fails with kUnsupportedOp if a step has no kernel on
+  // this device.
   Status bind();
   Status bind_step_at(uint32_t step);
   // Places storages and workspaces, with `guard_bytes` bytes before and after each block. Sets

@@ -49,8 +49,9 @@ void copy_in(const PlacedTensor& tensor, std::span<const std::byte> bytes, void*
 // O(elements).
 size_t count_not_finite(const PlacedTensor& tensor, const void* storage);
 
-// Returns the name under which a file contains each output. The name is the output's name in the
-// model if this name is unique. Otherwise the name is output_N. O(outputs log outputs).
+// Returns, for each output, the name that the output has in an output file. The name is the
+// output's name in the model if this name is unique. Otherwise the name is output_N. O(outputs log
+// outputs).
 std::vector<std::string> output_names(const FxPlan& plan);
 
 }  // namespace fxopt

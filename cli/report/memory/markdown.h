@@ -11,7 +11,8 @@ namespace fxopt {
 // The parts of a Markdown report that GraphMemory does not contain.
 struct MarkdownContext {
   std::string file;
-  size_t top = 20;                        // number of listed storages that are live at the peak
+  size_t top = 20;                        // the table of storages that are live at the peak has at most this many
+                                          // rows
   const GraphMemory* baseline = nullptr;  // if set, adds earlier figures and grown storages
   std::string limits;                     // as the user wrote them: "--budget 70GiB"; may be empty
   // Messages about broken limits and about limits that could not be checked. Empty if all limits

@@ -19,7 +19,7 @@ struct StorageFields {
   Text node;   // the producer or owner
   Text label;  // label of the memory block, such as "cublas" or "exp_avg"; empty for storages
   Text module_path;
-  Text type;    // "bf16[2, 2048]" of its first tensor
+  Text type;    // dtype and sizes of its first tensor, such as "bf16[2, 2048]"
   Text target;  // "aten.mm.default"; empty for inputs
   Text source;  // "model.py:123"
   // The name of a parameter or buffer: "layers.0.wq.weight". Also set for memory that is kept

@@ -19,11 +19,11 @@ namespace fxopt {
 struct SideBySide {
   // One of the concatenated tensors.
   struct Part {
-    // Hash of the elements. In the result of a bucketed collective, `name` is the hash of the same
-    // collective for this tensor alone.
+    // Hash of the elements. In the result of a bucketed collective, `name` is the hash of a
+    // collective of the same kind on this tensor alone.
     Hash128 name;
     int64_t width = 0;  // number of elements of this tensor in each row
-    Hash128 data;       // hash of the content if the tensor has offset 0, otherwise zero
+    Hash128 data;       // hash of the data that the tensor shows if its offset is 0, otherwise zero
   };
   int64_t rows = 1;
   DType dtype = DType::kUnspecified;  // type of the elements

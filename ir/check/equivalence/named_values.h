@@ -18,9 +18,9 @@ struct Cell {
   enum class Kind : uint8_t { kTensor, kPlain, kContainer };
   Kind kind = Kind::kPlain;
   bool is_dict = false;
-  bool is_whole = false;  // kTensor: the value is not recorded, so it may be a container
-  // kTensor: the number of the object. kPlain: the index of the stored integer, see integer_in().
-  // kContainer: the number of the container's first cell.
+  bool is_whole = false;  // kTensor: no value is recorded, so it may be a container
+  // kTensor: the number of the tensor object. kPlain: the index of the stored integer, see
+  // integer_in(). kContainer: the number of the container's first cell.
   uint32_t first = 0;
   uint32_t count = 0;  // kContainer: number of cells
   uint32_t names = 0;  // kContainer that is a dict: index of the first key
@@ -67,7 +67,8 @@ class NamedValues {
   void set_cell(NodeId node, uint32_t cell) { by_node_[node.index()] = cell; }
 
   // -- queries
-  // Appends the objects of all tensors in the cell or argument, in order. O(cells).
+
+  // Appends the object number of each tensor in the cell or argument, in order. O(cells).
   void collect_objects(const Cell& cell, std::vector<uint32_t>& out) const;
   void collect_objects(const Arg& arg, std::vector<uint32_t>& out) const;
   // Returns the integer value. Returns nothing if the value is not an integer.

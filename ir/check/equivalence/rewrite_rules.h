@@ -62,8 +62,8 @@ class RewriteRules {
   void note_copy(const Hash128& placed, uint32_t source);
   void note_cat(const Call& call);
   void note_sum(const Call& call);
-  // Must be called before a collective writes to its operand. The operand's memory may contain the
-  // data that the collective sends.
+  // Must be called before a collective writes to its operand, because the operand's memory may
+  // contain the data that the collective sends.
   void note_sent(uint32_t object);
 
   // -- collectives
@@ -91,7 +91,8 @@ class RewriteRules {
 
   // -- values
 
-  // If a claim on the call holds, gives the call's value the value number that the rule constructs.
+  // If a claim (claims.h) on the call holds, gives the call's value the value number that the
+  // claim's rewrite rule computes.
   void apply(const Call& call);
 
   std::vector<RefusedClaim>& refused() { return refused_; }

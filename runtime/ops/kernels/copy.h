@@ -1,4 +1,5 @@
-// Bodies that move or convert elements, or write numbers: copy, cat, slice_backward, fill and iota.
+// Bodies of the kernels that move or convert elements, or write numbers: copy, cat, slice_backward,
+// fill and iota.
 #pragma once
 
 #include "runtime/ops/kernels/tile.h"
@@ -14,8 +15,8 @@ FX_FN void copy_tile(const Lanes& lanes, const FxView& to, const FxView& from, i
   store_tile(lanes, to, unit * kTile, n, x);
 }
 
-// Views of the kernel `cat`: first a slice of the result for each operand, then the operands. Each
-// operand is copied to its slice.
+// The kernel `cat` gets these tensor views: first a slice of the result for each operand, then the
+// operands. Each operand is copied to its slice.
 FX_FN int64_t cat_units(const FxCall& call, uint32_t) {
   int64_t units = 0;
   for (uint32_t i = 0; i < call.num_operands; ++i) units += num_tiles(num_elements(call.views[i]));

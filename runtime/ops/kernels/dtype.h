@@ -1,4 +1,4 @@
-// Converts elements between their type in memory and the type in which a body computes. Bodies
+// Converts elements between their type in memory and the type in which a kernel computes. Bodies
 // compute in float for float16, bfloat16 and float32, in double for float64, and in int64_t for
 // integers and bools. Conversions are those of PyTorch (c10/util/TypeCast.h, BFloat16.h, Half.h).
 // Conversions round to the nearest number, with ties to even. A NaN stays a NaN. A number becomes

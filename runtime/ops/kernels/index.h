@@ -52,11 +52,11 @@ FX_FN void gather_rows_unit(const Lanes& lanes, const FxCall& call, int64_t unit
   store_tile(lanes, result, unit * kTile, n, x);
 }
 
-// The result [V, D] is the first view. g [indices..., D] and the indices follow. params[0] is the
-// padding row.
+// The first view is the result [V, D]. The next views are the gradient g [indices..., D] and the
+// indices. params[0] is the padding row.
 //
 // Phase 0 writes zeros. In phase 1, a unit of work has kColumns columns of the result. It adds the
-// rows of g from first to last, and units do not share sums. Sums have the type in which the body
+// rows of g from first to last, and units do not share sums. Sums have the type in which the kernel
 // computes. If the type of the result is narrower, the sums are stored in the workspace, and phase
 // 2 converts them into the result.
 FX_FN bool adds_in_result(const FxCall& call) {
