@@ -24,7 +24,7 @@ from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import CheckpointPolicy
 
-__all__ = ["expose_states", "hide_states", "use_saved_draws"]
+__all__ = ["expose_states", "exposed_states", "hide_states", "use_saved_draws"]
 
 _RECOMPUTED = (CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE)
 _CUDA_STATE_BYTES = 16  # torch.cuda.get_rng_state(): the seed and the offset, 8 bytes each
@@ -86,11 +86,21 @@ def hide_states(joint: GraphModule, names: Collection[str]) -> None:
     _rewrite(joint, names, ())
 
 
+def exposed_states(joint: GraphModule) -> set[str]:
+    """Returns the names of all calls that save a state from which the same call draws again. An earlier
+    expose_states() may have written them."""
+    return {
+        saved.name
+        for saved in joint.graph.find_nodes(op="call_function", target=run_and_save_rng_state)
+        if any(draw.args[1:] == saved.args for state in saved.users for draw in state.users if draw.target is run_with_rng_state)
+    }
+
+
 def use_saved_draws(forward: GraphModule, backward: GraphModule, names: Collection[str]) -> None:
     """Makes forward draw once. If backward takes the saved state, forward uses the value that was
     drawn with it. Otherwise the call becomes an ordinary random call again.
 
-    names: the result of expose_states().
+    names: the result of exposed_states().
     """
     _rewrite(forward, names, {node.name for node in backward.graph.find_nodes(op="placeholder")})
 
@@ -106,8 +116,13 @@ def _rewrite(graph: GraphModule, names: Collection[str], taken: Collection[str])
             continue
         call = draws[0] if draws else saved
         call.target, call.args, call.kwargs = saved.args[0], saved.args[1:], saved.kwargs
+        for again in draws[1:]:
+            again.replace_all_uses_with(call)
+            graph.graph.erase_node(again)
         if draws:
             saved.prepend(call)
+        else:
+            call.meta["val"] = call.meta["val"][1]
         for unused in [*states, *([saved] if draws else [])]:
             graph.graph.erase_node(unused)
     if names:

@@ -69,18 +69,18 @@ def partition(
     _put_inputs_first(joint)
     # The first part of partition changes nodes. The second part, the cut, only moves them.
     uncut = f"partition{{{','.join(filter(None, (cut, 'cut=false')))}}}"
-    drawn = draws.expose_states(joint)
+    new_states = draws.expose_states(joint)
     try:
         bridge.apply(joint, ",".join(filter(None, (passes, uncut))), fxopt=program, **told)
     except tool.FxoptError:
-        draws.hide_states(joint, drawn)
+        draws.hide_states(joint, new_states)
         raise
     with _disable_current_modes(), form.no_collection():
         graphs = _cut(joint, program, "partition,raise-getitems" if "compat=torch" in cut else "partition", told)
         forward, backward = _half(joint, graphs["GRAPH_KIND_FORWARD"]), _half(joint, graphs["GRAPH_KIND_BACKWARD"])
         _move_unchecked_last(forward, backward, num_fwd_outputs)
         _describe_outputs(joint, forward, backward, num_fwd_outputs)
-        draws.use_saved_draws(forward, backward, drawn)
+        draws.use_saved_draws(forward, backward, draws.exposed_states(joint))
         return forward, backward
 
 
