@@ -296,8 +296,7 @@ CommandBody declare_reduce(Options options) {
   options
       .add("--exit", flags->exit,
            "how COMMAND ends if a graph fails: an exit status such as 1, or one of the words nonzero, signal and "
-           "timeout "
-           "(default: as COMMAND ends for IN)")
+           "timeout (default: as COMMAND ends for IN)")
       .type("STATUS");
   options.add("--timeout", flags->timeout, "stop each run of COMMAND after N seconds (default: 60). 0 sets no limit")
       .type("N");

@@ -87,13 +87,19 @@ def hide_states(joint: GraphModule, names: Collection[str]) -> None:
 
 
 def exposed_states(joint: GraphModule) -> set[str]:
-    """Returns the names of all calls that save a state from which the same call draws again. An earlier
-    expose_states() may have written them."""
+    """Returns the names of all calls that only save a state, from which the same call draws again. An
+    earlier expose_states() may have written them."""
     return {
         saved.name
         for saved in joint.graph.find_nodes(op="call_function", target=run_and_save_rng_state)
-        if any(draw.args[1:] == saved.args for state in saved.users for draw in state.users if draw.target is run_with_rng_state)
+        if _draws_again(saved) and all(state.args[1] == 0 for state in saved.users)
     }
+
+
+def _draws_again(saved: Node) -> list[Node]:
+    """Returns the calls that give the value that `saved` drew."""
+    draws = [draw for state in saved.users for draw in state.users if draw.target is run_with_rng_state]
+    return [draw for draw in draws if (draw.args[1:], draw.kwargs) == (saved.args, saved.kwargs)]
 
 
 def use_saved_draws(forward: GraphModule, backward: GraphModule, names: Collection[str]) -> None:
@@ -108,8 +114,7 @@ def use_saved_draws(forward: GraphModule, backward: GraphModule, names: Collecti
 def _rewrite(graph: GraphModule, names: Collection[str], taken: Collection[str]) -> None:
     """taken: the names of the states that backward takes."""
     for saved in [node for node in graph.graph.nodes if node.name in names]:
-        states = list(saved.users)
-        draws = [draw for state in states for draw in state.users if draw.target is run_with_rng_state]
+        states, draws = list(saved.users), _draws_again(saved)
         if any(state.name in taken for state in states):
             for draw in draws:
                 draw.target, draw.args, draw.kwargs = operator.getitem, (saved, 1), {}

@@ -56,8 +56,8 @@ def partition(
         tangents, as in PyTorch.
 
     Nodes keep their names and metadata. If a random call is tagged for recompute, forward also saves the
-    state of the generator, so that backward draws the same numbers. Errors and warnings are those of apply(). Raises FxoptError with
-    FX0803 if the graph cannot be cut. Raises ValueError for mode=inference, which returns one graph:
+    state of the generator, so that backward draws the same numbers. Errors and warnings are those of
+    apply(). Raises FxoptError with FX0803 if the graph cannot be cut. Raises ValueError for mode=inference, which returns one graph:
     use extract_forward().
     """
     if "inference" in cut:

@@ -7,6 +7,7 @@ import contextlib
 import importlib.util
 import itertools
 import json
+import operator
 import pathlib
 import shlex
 import subprocess
@@ -27,10 +28,11 @@ setting.need_program()
 
 import fxopt  # noqa: E402
 import partition_reports  # noqa: E402
+from fxopt import draws  # noqa: E402
 from functorch.compile import make_boxed_func  # noqa: E402
 from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition  # noqa: E402
-from torch.fx import GraphModule  # noqa: E402
+from torch.fx import GraphModule, Node  # noqa: E402
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint  # noqa: E402
 
 STEPS = 20
@@ -114,6 +116,10 @@ def trained(
 
 def by(partition_fn: Callable) -> Callable:
     return aot_autograd(fw_compiler=lambda found, _: make_boxed_func(found.forward), partition_fn=partition_fn)
+
+
+def random_calls(graph: GraphModule) -> list[Node]:
+    return [node for node in graph.graph.nodes if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())]
 
 
 def joint_of(function: Callable, *inputs: Tensor) -> tuple[GraphModule, int]:
@@ -283,10 +289,10 @@ class PartitionTest(unittest.TestCase):
             return F.dropout(x).sin().sum() + F.dropout(x * 2).sin().sum()
 
         joint, count = joint_of(function, torch.randn(4, 16, requires_grad=True))
-        draws = [node for node in joint.graph.nodes if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())]
-        self.assertEqual(len(draws), 2)
-        draws[0].meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
-        order = [node.name for node in draws]
+        drawn = random_calls(joint)
+        self.assertEqual(len(drawn), 2)
+        drawn[0].meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
+        order = [node.name for node in drawn]
         with self.subTest("a refused joint graph does not change"), self.assertRaises(fxopt.FxoptError):
             before = str(joint.graph)
             fxopt.partition(joint, num_fwd_outputs=count, cut="mode=unknown")
@@ -301,7 +307,7 @@ class PartitionTest(unittest.TestCase):
 
     def test_a_draw_that_backward_does_not_read_stays_as_it_was(self) -> None:
         joint, count = joint_of(lambda x: (x + torch.rand_like(x)).sin().sum(), torch.randn(4, requires_grad=True))
-        (draw,) = (node for node in joint.graph.nodes if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()))
+        (draw,) = random_calls(joint)
         expected = draw.name, draw.target, draw.kwargs
         draw.meta["recompute"] = CheckpointPolicy.PREFER_RECOMPUTE
         with warnings.catch_warnings():
@@ -310,6 +316,20 @@ class PartitionTest(unittest.TestCase):
         (found,) = (node for node in halves[0].graph.nodes if node.name == draw.name)
         self.assertEqual((found.name, found.target, found.kwargs), expected)
         self.assertFalse([node for half in halves for node in half.graph.nodes if "rng_state" in str(node.target)])
+
+    def test_only_equal_draws_from_a_state_are_taken_for_one_draw(self) -> None:
+        joint, _ = joint_of(lambda x: (x * torch.rand_like(x)).sin().sum(), torch.randn(4, requires_grad=True))
+        (draw,) = random_calls(joint)
+        draw.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
+        names = draws.expose_states(joint)
+        self.assertEqual(draws.exposed_states(joint), names)
+        kwargs, draw.kwargs = draw.kwargs, {**draw.kwargs, "dtype": torch.float64}
+        self.assertEqual(draws.exposed_states(joint), set())
+        draw.kwargs = kwargs
+        (saved,) = (node for node in joint.graph.nodes if node.name in names)
+        with joint.graph.inserting_before(draw):
+            joint.graph.call_function(operator.getitem, (saved, 1))
+        self.assertEqual(draws.exposed_states(joint), set())
 
     def test_forward_alone_gives_what_forward_gives(self) -> None:
         def function(x: Tensor, weight: Tensor) -> Tensor:
