@@ -39,12 +39,10 @@ struct EnumNames<PreferRecompute> {
                                                        {PreferRecompute::kSave, "save"}};
 };
 
-// A tag rule, and the texts that describe the rule. The commands `opt`, `explain` and `tags` print
-// these texts, and a test compares the help page with them.
+// A tag rule, and the texts about the rule that `opt`, `explain` and `tags` print. The page
+// cli/topics/tag-rules.md describes the rules in the same order.
 struct TagRuleText {
   TagRule rule = TagRule::kNone;
-  std::string_view situation;  // the values to which the rule applies
-  std::string_view result;     // the decision about the values, such as "saved" or "recomputed"
   // The reason that is reported for one value, as a sentence about that value.
   std::string_view reason;
   // How the user gets the opposite decision, such as "recomputed" instead of "saved". Empty if this
@@ -93,7 +91,7 @@ struct TagDecisions {
   // Texts for the error about an unrepeatable value: the reason why backward must recompute the
   // value, and the remedy for the user.
   std::string_view wanted = "is tagged for recompute";
-  std::string_view remedy = "tag it MUST_SAVE. If it has the tag PREFER_RECOMPUTE, it is saved with a remark";
+  std::string_view remedy = "tag it MUST_SAVE, or PREFER_RECOMPUTE, which saves the value if a recompute is impossible";
 };
 
 // Returns the reason why a second execution of the node would not return the same values, such as

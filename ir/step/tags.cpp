@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 namespace fxopt {
 namespace {
@@ -16,26 +15,8 @@ std::ptrdiff_t strength(Tag tag) {
   return found == std::end(kFromWeakest) ? 0 : found - std::begin(kFromWeakest);
 }
 
-TagRule rule_for(Tag winner, Tag loser) {
-  if (winner == loser) return TagRule::kNone;
-  if (loser == Tag::kNone) return TagRule::kMerged;
-  switch (winner) {
-    case Tag::kMustRecompute:
-      return TagRule::kMustRecompute;
-    case Tag::kMustSave:
-      return TagRule::kMustSave;
-    case Tag::kPreferRecompute:
-      return loser == Tag::kPreferOffload ? TagRule::kOffload : TagRule::kPreference;
-    default:
-      return TagRule::kOffload;
-  }
-}
-
 }  // namespace
 
-MergedTag merge_tags(Tag a, Tag b) {
-  if (strength(a) < strength(b)) std::swap(a, b);
-  return {a, rule_for(a, b)};
-}
+Tag stronger_tag(Tag a, Tag b) { return strength(a) < strength(b) ? b : a; }
 
 }  // namespace fxopt

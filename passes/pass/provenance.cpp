@@ -17,6 +17,16 @@ void add_origin(Graph& graph, NodeId node, NodeId old, OriginKind kind, StringId
   graph.mutable_extra(node).origins.push_back(std::move(origin));
 }
 
+void add_merged_origin(Graph& graph, NodeId node, NodeId old, StringId pass) {
+  std::vector<Origin> inherited;
+  if (const NodeExtra* extra = graph.extra(old)) inherited = extra->origins;
+  add_origin(graph, node, old, OriginKind::kMerged, pass);
+  std::vector<Origin>& origins = graph.mutable_extra(node).origins;
+  for (Origin& from : inherited) {
+    if (from.kind != OriginKind::kRecomputed) origins.push_back(std::move(from));
+  }
+}
+
 NodeId insert_view(Graph& graph, NodeId source, DimsId sizes, NodeId before, NodeId like) {
   Module& module = graph.module();
   Tensor tensor = *single_tensor(graph, source);

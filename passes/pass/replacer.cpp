@@ -217,7 +217,7 @@ void Replacer::merge_tags_of(NodeId gone, NodeId kept) {
   if (graph_[kept].tag == Tag::kNone) return copy_tag(graph_, kept, gone);
   const bool is_author = !is_policy_tag(graph_, gone), was_author = !is_policy_tag(graph_, kept);
   const bool takes =
-      is_author != was_author ? is_author : merge_tags(graph_[kept].tag, graph_[gone].tag).tag != graph_[kept].tag;
+      is_author != was_author ? is_author : stronger_tag(graph_[kept].tag, graph_[gone].tag) != graph_[kept].tag;
   if (!takes) return;
   const NodeExtra* known = graph_.extra(gone);
   const std::optional<TagSource> source = known == nullptr ? std::nullopt : known->tag_source;
@@ -247,13 +247,7 @@ std::vector<Replacer::OwnMark> Replacer::own_marks_of_parts(NodeId gone, NodeId 
 }
 
 void Replacer::put_in_place(NodeId gone, NodeId kept, const std::vector<OwnMark>& parts) {
-  std::vector<Origin> inherited;
-  if (const NodeExtra* extra = graph_.extra(gone)) inherited = extra->origins;
-  add_origin(graph_, kept, gone, OriginKind::kMerged, graph_.module().intern(pass_));
-  std::vector<Origin>& origins = graph_.mutable_extra(kept).origins;
-  for (Origin& from : inherited) {
-    if (from.kind != OriginKind::kRecomputed) origins.push_back(std::move(from));
-  }
+  add_merged_origin(graph_, kept, gone, graph_.module().intern(pass_));
   record_tag(graph_, gone, pass_);
   graph_.replace_all_uses(gone, kept);
   // If the mark of `kept` lists a result, `kept` stores the marks of its getitems.

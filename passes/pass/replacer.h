@@ -32,7 +32,7 @@ class Replacer {
   // - an origin that names `gone`,
   // - the origins of `gone`, except those of recomputed copies,
   // - the save mark of `gone`, and
-  // - the tag of `gone`, by merge_tags().
+  // - the tag of `gone`, by stronger_tag().
   //
   // A tag from the author of the graph wins over a tag from a policy pass such as `sac`. A save
   // mark wins over the recompute tag of a policy pass. O(uses of `gone` + origins).
@@ -57,13 +57,14 @@ class Replacer {
   // O(arguments).
   void erase_unread(NodeId node);
 
-  // Makes finish() move control dependencies on the erased `gone` to `kept`.
+  // Records that `kept` takes the place of the erased node `gone`. finish() then moves control
+  // dependencies on `gone` to `kept`.
   void hand_over(NodeId gone, NodeId kept) {
     replaced_[gone] = kept;
     any_ = true;
   }
 
-  // Moves control dependencies to the replacements of their targets. Each save mark records the
+  // Moves each control dependency on a replaced node to the replacement. Each save mark records the
   // total number of marked values in the graph, and finish() updates this total. Call finish()
   // after all other functions, and before the pass reads control dependencies. Takes O(nodes), or
   // O(1) if nothing changed.
