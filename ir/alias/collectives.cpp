@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/hash_table.h"
 #include "core/saturate.h"
 #include "ir/alias/sizes.h"
 #include "ir/values/call_args.h"
@@ -344,15 +345,18 @@ bool is_raced(const Graph& graph, const StorageMap& storages, NodeId collective)
 }
 
 std::vector<uint64_t> replaced_calls(const Graph& graph, NodeId node) {
+  const uint64_t own = graph[node].uid;
+  const NodeExtra* extra = graph.extra(node);
+  if (extra == nullptr || extra->origins.empty()) return {own};
   std::vector<uint64_t> uids;
-  if (const NodeExtra* extra = graph.extra(node)) {
-    for (const Origin& origin : extra->origins) {
-      if (origin.kind == OriginKind::kReplaced || origin.kind == OriginKind::kMerged) uids.push_back(origin.uid);
-    }
+  HashSet<uint64_t> known;
+  bool is_original = true;
+  for (const Origin& origin : extra->origins) {
+    if (origin.kind != OriginKind::kReplaced && origin.kind != OriginKind::kMerged) continue;
+    if (uids.empty()) is_original = origin.kind == OriginKind::kMerged;
+    if (known.insert(origin.uid).second) uids.push_back(origin.uid);
   }
-  if (uids.empty() || *std::ranges::max_element(uids) > graph[node].uid) uids.push_back(graph[node].uid);
-  std::ranges::sort(uids);
-  uids.erase(std::unique(uids.begin(), uids.end()), uids.end());
+  if (is_original && known.insert(own).second) uids.insert(uids.begin(), own);
   return uids;
 }
 

@@ -56,11 +56,11 @@ std::optional<int64_t> collective_input_bytes(const Graph& graph, NodeId node, c
 // Returns the bytes that each rank sends if `ranks` ranks exchange data around a ring. Each rank
 // has `input` bytes of input. The result is rounded up. For n ranks, the result is:
 //
-//   all-gather                             (n - 1) * input
-//   reduce-scatter                         (n - 1) / n * input
-//   all-to-all of equal splits             (n - 1) / n * input
-//   all-reduce                             2 * (n - 1) / n * input
-//   broadcast                              input, or 0 for one rank
+//   all-gather:                    (n - 1) * input
+//   reduce-scatter:                (n - 1) / n * input
+//   all-to-all of equal splits:    (n - 1) / n * input
+//   all-reduce:                    2 * (n - 1) / n * input
+//   broadcast:                     1 * input if n > 1, otherwise 0
 //
 // Returns nothing for other kinds, if `ranks` is below 1, or if the result is above 2^63 - 1.
 std::optional<int64_t> ring_bytes(CollectiveKind kind, int64_t input, int64_t ranks);
@@ -70,7 +70,7 @@ std::optional<int64_t> ring_bytes(CollectiveKind kind, int64_t input, int64_t ra
 std::vector<NodeId> waits_for(const Graph& graph, NodeId collective);
 
 // Returns the last node in the schedule that waits for the collective or for one of its results.
-// Invalid if no node waits. O(users).
+// Returns an invalid id if no node waits. O(users).
 NodeId last_wait(const Graph& graph, NodeId collective);
 
 // Whether the call sends or receives a message, or waits for a call that sends or receives a
@@ -85,19 +85,22 @@ bool is_message(const Graph& graph, NodeId node);
 // log writes).
 bool is_raced(const Graph& graph, const StorageMap& storages, NodeId collective);
 
-// Returns the calls of the original graph that a collective represents, as sorted uids:
+// Returns the uids of the calls of the original graph that a collective represents, each uid once:
 // - calls that a pass replaced by this collective, such as the members of a bucket or fused
 //   gathers;
 // - calls that a pass merged with this collective;
-// - the collective itself, unless a pass created it.
-// O(origins log origins).
+// - the collective itself, unless a pass created it. A collective that a pass created has an origin
+//   of kind kReplaced, and no earlier origin of kind kMerged.
+// The uid of the collective itself comes first. The other uids keep the order of the node's
+// recorded origins. The pass `bucket` records the members in the order of their data in the bucket.
+// O(origins).
 std::vector<uint64_t> replaced_calls(const Graph& graph, NodeId node);
 
 // Calls of one collective operator on one group.
 struct CollectiveRow {
   TargetId target;
   size_t calls = 0;
-  size_t replaces = 0;      // sum of the numbers of calls that replaced_calls() returns
+  size_t replaces = 0;      // number of calls in the original graph: sum of replaced_calls().size()
   int64_t input_bytes = 0;  // sum over the calls whose input size is known
   int64_t moved_bytes = 0;  // sum over the calls whose ring_bytes() is known
   size_t unknown_input = 0;
@@ -108,8 +111,8 @@ struct CollectiveRow {
 struct GroupRow {
   GroupKey key;
   const ProcessGroup* group = nullptr;  // nullptr if the module does not list the group
-  StringId mesh;                        // the mesh with dimensions that the group spans
-  std::vector<StringId> mesh_dims;
+  StringId mesh;                        // name of the group's device mesh; invalid if not recorded
+  std::vector<StringId> mesh_dims;      // names of the mesh dimensions that the group spans
   // Sorted by moved bytes, then by input bytes, with the largest first. Entries with equal bytes
   // are sorted by operator name.
   std::vector<CollectiveRow> collectives;

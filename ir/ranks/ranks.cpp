@@ -601,9 +601,13 @@ std::string name_of_calls(const RankTrace& trace) {
     const Hash128 what = hash_text(is_message ? std::string_view("message") : std::string_view(call.what));
     words.insert(words.end(),
                  {call.group, trace.groups[call.group].ranks.size(), what.high, what.low, call.replaces.size()});
+    const size_t begin = words.size();
     for (const uint64_t uid : call.replaces) {
       words.push_back(static_cast<uint64_t>(std::lower_bound(all.begin(), all.end(), uid) - all.begin()));
     }
+    // Certificates of earlier versions contain hashes that do not depend on the order of the
+    // members.
+    std::sort(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end());
   }
   const Hash128 name = hash_words(words);
   std::array<char, 33> digits = {};

@@ -56,8 +56,9 @@ struct RankTrace {
   std::vector<std::string> undisciplined;
   // Number of calls on groups that the file does not list. These calls are not compared.
   size_t unknown = 0;
-  // Number of collectives in graphs that do not contribute to `calls`, such as subgraphs of
-  // higher-order ops. These collectives are not examined.
+  // Number of collectives that are missing in `calls`, because the training step does not run their
+  // graphs directly. An example is a subgraph that a higher-order op runs. These collectives are
+  // not examined.
   size_t hidden = 0;
 };
 
@@ -72,7 +73,7 @@ RankTrace trace_rank(const Module& module, int64_t rank, const std::string& file
 // - the number of ranks of the call's group
 // - the number of the call's group, where groups are numbered by first use
 // - the original calls that the call replaces, each as its index among all original calls of the
-//   rank
+//   rank; the order of these calls does not matter
 //
 // None of these values depends on the rank. All ranks that run one program therefore have the same
 // hash. The result is empty if the rank issues nothing. O(calls log calls).
@@ -81,12 +82,18 @@ std::string name_of_calls(const RankTrace& trace);
 // A disagreement between ranks.
 struct RankConflict {
   enum class Kind : uint8_t {
-    kGroups,  // members describe the group with different ranks, or in different orders
-    kCalls,   // calls at the same place do not match
-    kLength,  // one rank issues more calls than another
+    // One of these faults:
+    // - Two ranks issue calls on groups with the same uid and a common member, but the ranks of the
+    //   two groups or their order differ.
+    // - A rank issues calls on a group that does not contain the rank.
+    kGroups,
+    kCalls,   // the n-th collectives of two ranks on one group do not match
+    kLength,  // one rank issues more collectives on a group than another rank
     kPair,    // a send or receive has no counterpart, or the two sizes differ
-    // Calls are equal but replace different original calls. The members of a bucket differ, or the
-    // order of the members differs.
+    // The n-th collectives of two ranks on one group have equal RankCall::what, but replace
+    // different original calls (see compare_ranks()). Examples:
+    // - The calls are buckets with different members, or with another order of members.
+    // - Two equal calls have swapped places on one of the ranks.
     kOrigin,
     kCircle,     // calls of several groups wait for each other in a circle
     kDiscipline  // a result is read before its wait, or has no wait
@@ -110,10 +117,12 @@ struct RankReport {
 
 // Compares the traces of different ranks.
 //
-// - The collectives of each group's members are compared one by one. The original calls that each
-//   collective stands for are compared as well: the calls that it replaced, or the collective
-//   itself. For each rank and group, these original calls are sorted by uid, and their positions in
-//   this order are compared. The uids themselves may differ between ranks.
+// - The collectives of each group's members are compared one by one. The original calls of each
+//   collective are compared as well. An original call is a call of the original graph that the
+//   collective replaces, such as a member of a bucket. If no pass created the collective, the
+//   collective itself is an original call. The uids of one call may differ between ranks. For each
+//   rank and group, the original calls are therefore sorted by uid and numbered 1, 2, 3 and so on.
+//   The numbers are compared, including the order of the members in a bucket.
 // - Sends are matched with receives in order, for each group, pair of ranks and tag.
 // - The calls of all groups must have a common order that preserves each rank's order of issue. If
 //   this order exists, the compared calls cannot wait for each other in a circle, for any number of

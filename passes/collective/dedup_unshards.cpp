@@ -235,7 +235,7 @@ class ReductionMerger {
     stack.push(Arg::node(y));
     graph_.set_args(added, stack.take(0), ArgRange());
     graph_.set_use(graph_.edges(last)[0], added);
-    for (const NodeId old : {sum.add, sum.one.start}) add_origin(graph_, last, old, OriginKind::kReplaced, pass_);
+    add_merged_origin(graph_, last, sum.one.start, pass_);
     add_origin(graph_, added, sum.add, OriginKind::kReplaced, pass_);
     for (const NodeId node : {sum.add, sum.one.start, last}) result_.claim(graph_, node, RewriteRule::kAddedReductions);
     // The users of the sum come after the sum, and so after this wait.

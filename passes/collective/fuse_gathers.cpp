@@ -183,7 +183,7 @@ class Planner {
     if (!std::ranges::all_of(dims, &Dim::is_static)) return {"symbolic-sizes", "its sizes depend on symbols"};
     if (outer.input_bytes == 0) return {"empty", "its input has no elements"};
     if (!dims.empty() && dims[0].value % inner.ranks == 0) return {};
-    return {"rows", "the rows of the last gather's input do not divide evenly among the ranks of the gather before it"};
+    return {"rows", "the number of rows of its input is not a multiple of the number of ranks of the earlier gather"};
   }
 
   // -- fusion of chains
@@ -425,7 +425,7 @@ class FusedWriter {
   }
 
   void erase(NodeId node, NodeId by) {
-    if (graph_.op(node).has(Effect::kCollective)) add_origin(graph_, by, node, OriginKind::kReplaced, pass_);
+    if (graph_.op(node).has(Effect::kCollective)) add_merged_origin(graph_, by, node, pass_);
     replacer_.erase_unread(node);
     replacer_.hand_over(node, by);
   }

@@ -42,27 +42,40 @@ struct FuseGathersOptions {
 //   %b = all_gather_into_tensor(%v, 8, "tp")   =>   %w = wait_tensor(%b)
 //   %w = wait_tensor(%b)
 //
-// Order   In the group of the fused gather, the ranks of the first gather vary fastest. On a mesh
+// Order:  In the group of the fused gather, the ranks of the first gather vary fastest. On a mesh
 //         [dp, tp], gathering over dp before tp needs a group whose ranks run down the columns.
 //         Gathering over tp before dp needs a group whose ranks run along the rows
 //         (ir/alias/rank_order.h). Groups are identified by their ordered ranks, never by name.
-// Legal   The views between two gathers must show the whole result of the first gather, in
+// Legal:  The views between two gathers must show the whole result of the first gather, in
 //         unchanged order. By ATen's view rules, the last view must be row-major
 //         (ir/alias/view_geometry.h). A chain of gathers ends at
 //         - a reshape that copies,
-//         - another consumer of the first result, of its wait or of the views,
+//         - another consumer of the first gather, of the wait for this gather, or of the views,
 //         - a write to the gather's input,
 //         - a node with another phase or tag, or
 //         - a control dependency or an event on any of these nodes.
-// Place   The fused gather is placed at the first gather if two conditions hold. First, the calls
-//         in between include no other collective and no call with unknown effects. Second, the
-//         peak of live bytes does not grow on any device. Otherwise the fused gather is placed at
-//         the last gather. The order of collectives is the same for both places, so ranks with
-//         different peaks agree.
-// Cost    All ranks of a mesh must decide in the same way, even if their groups are spread over
-//         machines in different ways. For each gather of the chain, the pass takes the shortest
-//         time among all groups of the mesh that correspond to its group. The slowest fused gather
-//         on the mesh must not take longer than the sum of these times.
+// Place:  The fused gather is placed at the first of the gathers that it replaces if two conditions
+//         hold:
+//         - Between the first and the last of these gathers, there is no other collective, no
+//           barrier, and no call with unknown effects. Gathers that the pass replaces do not count.
+//         - If all fused gathers that meet the first condition are placed early, the peak of live
+//           bytes does not grow on any device.
+//         If a condition does not hold, the fused gather is placed at the last of these gathers.
+//         The second condition may hold on one rank and not on another rank. All ranks still issue
+//         their collectives in the same order, because an early fused gather does not move past
+//         another collective.
+// Cost:   All ranks of a mesh must decide in the same way, even if their groups are spread over
+//         machines in different ways. Therefore the pass compares the times of all groups of the
+//         mesh, not only of the groups of the file's rank. For example, a mesh [dp, tp] of 16 x 8
+//         ranks has 16 groups along tp. With gate=cost, the pass fuses gathers if one of the times
+//         is unknown, or if
+//
+//           slowest(fused gather)  <=  fastest(first gather) + fastest(second gather) + ...
+//
+//         The groups of a gather are all groups of the mesh along the same dimensions. `fastest` is
+//         the shortest time of the gather in any of its groups, and `slowest` is the longest time.
+//         If no single mesh of the file determines the order of the ranks, only the groups of the
+//         file's rank are compared.
 //
 // A run of gathers in a chain is fused if a group for it exists or can be created, and if the
 // option `gate` allows it. The pass tries the longest run first.

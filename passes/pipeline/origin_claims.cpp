@@ -66,7 +66,7 @@ class Collector {
             claim(graph[node].uid, RewriteRule::kOwnShard);
         } else if (pass == "fuse-gathers" && graph[node].is_call() && graph.op(node).has(Effect::kCollective)) {
           claim(graph[node].uid, RewriteRule::kGathers);
-        } else if (pass == "dedup-unshards" && origin.kind == OriginKind::kReplaced) {
+        } else if (pass == "dedup-unshards" && (origin.kind == OriginKind::kReplaced || is_reduction(graph, node))) {
           claim(graph[node].uid, RewriteRule::kAddedReductions);
           claim(origin.uid, RewriteRule::kAddedReductions);
         } else if (pass == "bucket") {
@@ -136,10 +136,13 @@ class Collector {
                  : std::nullopt;
     }
     if (!graph.op(node).has(Effect::kCollective)) return std::nullopt;
+    if (collective_kind(graph.op(node)) == CollectiveKind::kAllGather) return RewriteRule::kBucket;
+    return is_reduction(graph, node) ? std::optional(RewriteRule::kBucketedReduction) : std::nullopt;
+  }
+  static bool is_reduction(const Graph& graph, NodeId node) {
+    if (!graph[node].is_call() || !graph.op(node).has(Effect::kCollective)) return false;
     const CollectiveKind kind = collective_kind(graph.op(node));
-    if (kind == CollectiveKind::kAllGather) return RewriteRule::kBucket;
-    const bool is_reduction = kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllReduce;
-    return is_reduction ? std::optional(RewriteRule::kBucketedReduction) : std::nullopt;
+    return kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllReduce;
   }
 
   void claim(uint64_t uid, RewriteRule rule) {

@@ -200,6 +200,13 @@ TEST_CASE("ranks: equal calls that stand for other ones on another rank", "[rank
   CHECK(first_of(compare({{0, groups, one}, {1, groups, made("a", "12", "20") + made("b", "34", "30")}})) ==
         "group 'g' (ranks 0, 1), call 1: rank 0 issues %a (all_reduce f32 x 4 sum) for original call 1, 3 of the "
         "group, but rank 1 issues %a (all_reduce f32 x 4 sum) for original call 1, 2");
+  // The members of the first bucket are in another order in the buffer.
+  const std::string swapped = made("a", "31", "20") + made("b", "24", "30");
+  CHECK(
+      first_of(compare({{0, groups, one}, {1, groups, swapped}}))
+          .ends_with("for original call 1, 3 of the group, but rank 1 issues %a (all_reduce f32 x 4 sum) for original "
+                     "call 3, 1"));
+  CHECK(first_of(compare({{0, groups, swapped}, {1, groups, swapped}})).empty());
   const auto name = [&groups](const std::string& body) {
     const std::unique_ptr<Module> module =
         parse(groups + "graph @main {kind=inference} {\n  %x: f32[4] = placeholder()\n" + body + "  return (%x,)\n}\n");
@@ -207,6 +214,7 @@ TEST_CASE("ranks: equal calls that stand for other ones on another rank", "[rank
   };
   CHECK(name(one).size() == 32);
   CHECK(name(one) == name(made("a", "37", "40") + made("b", "58", "50")));
+  CHECK(name(one) == name(swapped));
   CHECK(name(one) != name(made("a", "12", "20") + made("b", "34", "30")));
   CHECK(name(one) != name(reduce("a", "g") + reduce("b", "g")));
   CHECK(name("").empty());
