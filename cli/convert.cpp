@@ -77,10 +77,11 @@ CommandBody declare_convert(Options options) {
            "output format: pb (protobuf), fxg (text) or json. By default, the name of the output decides, and standard "
            "output gets fxg")
       .type("FORMAT");
-  const Option lower = options.flag("--lower-control-deps", flags->lower,
-                                    "replace calls of PyTorch's operator `control_deps` by the calls inside them. The "
-                                    "node of an inner call then records the control dependencies. `opt` and `mem` "
-                                    "always do this. A call is kept if --raise-control-deps could not create it again");
+  const Option lower =
+      options.flag("--lower-control-deps", flags->lower,
+                   "replace calls of PyTorch's operator `control_deps` by the calls inside them. The "
+                   "node of an inner call then records the control dependencies. `opt` and `mem` "
+                   "always do this. A call of `control_deps` that --raise-control-deps could not restore is kept");
   options
       .flag("--raise-control-deps", flags->raise,
             "put each call with control dependencies into a call of PyTorch's operator `control_deps`")

@@ -17,6 +17,7 @@
 #include "cli/print/table.h"
 #include "cli/run_target.h"
 #include "core/bytes.h"
+#include "core/text.h"
 #include "core/version.h"
 #include "runtime/cpu/isa.h"
 #include "runtime/run/host_memory.h"

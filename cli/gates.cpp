@@ -101,14 +101,15 @@ void declare_gate_flags(Options options, GateFlags& flags) {
       .type("FILE");
   options
       .add("--max-growth", flags.max_growth,
-           "exit with 5 if a peak exceeds the peak in the file of --baseline by more than a limit, as in reserved=1%. "
-           "A limit without a name, as in 1%, applies to the peak of live bytes. With --device, such a limit applies "
-           "to the peak of the bytes that are requested from PyTorch's caching allocator")
+           "exit with 5 if a peak grew by more than a limit. The limit reserved=1% allows the reserved peak to be 1 % "
+           "above its value in the file of --baseline. A limit without a name, such as 1%, applies to the peak of live "
+           "bytes. With --device, it applies to the peak of the bytes that are requested from PyTorch's caching "
+           "allocator")
       .type("LIMITS");
   options
       .add("--max-ratio", flags.max_ratio,
-           "exit with 5 if a peak, divided by the peak in the file of --baseline, is above a limit, as in "
-           "active=1.10,reserved=1.10")
+           "exit with 5 if the ratio of a peak to its value in the file of --baseline is above a limit. An example of "
+           "two limits is active=1.10,reserved=1.10")
       .type("LIMITS");
   options.flag("--must-fit", flags.must_fit,
                "exit with 5 if the graph needs more memory than the device has. --device or --device-memory sets the "

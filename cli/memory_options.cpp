@@ -151,17 +151,21 @@ void warn_of_memory(Console& console, const std::string& path, const Footprint& 
   if (unknown > 0) {
     std::vector<SymbolRow> symbols = symbol_rows(footprint);
     std::erase_if(symbols, [](const SymbolRow& symbol) { return symbol.value.has_value(); });
+    std::vector<std::string> names;
+    for (const SymbolRow& symbol : symbols) names.push_back(printable_line(symbol.name));
     console.warning("unknown-sizes", where,
                     count_text(unknown, "storage") + " of unknown size, so each peak is a lower bound" +
-                        (symbols.empty() ? "" : "; give values with --symbol: " + symbols_text(symbols)));
+                        (names.empty() ? ""
+                                       : ". Set these symbols with --symbol NAME=VALUE: " +
+                                             join_first(std::move(names), kMaxShownSymbols)));
   }
   size_t calls = 0;
   for (const DeviceFootprint& device : footprint.devices) calls += device.trace.unknown_hidden.size();
   if (calls > 0) {
     console.warning("unknown-hidden-memory", where,
-                    "the memory that " + count_text(calls, "call") +
-                        " use besides inputs and outputs, such as workspaces, has an unknown size. All peaks except "
-                        "the ideal peak are lower bounds");
+                    count_text(calls, "call") + (calls == 1 ? " uses" : " use") +
+                        " workspaces or other hidden memory of unknown size. All peaks except the ideal peak are lower "
+                        "bounds");
   }
   if (const size_t left_out = footprint.num_unmeasured(); left_out > 0) {
     console.warning("unmeasured-devices", where,
@@ -173,8 +177,8 @@ void warn_of_memory(Console& console, const std::string& path, const Footprint& 
                                      [](const DeviceFootprint& device) { return !device.replays.empty(); });
   if (!view.target.empty() && !footprint.devices.empty() && !is_served) {
     console.warning("no-gpu-tensors", where,
-                    std::string(kNoGpuTensors) + ", so --device and --device-memory check nothing; " +
-                        std::string(kNoGpuTensorsHint));
+                    std::string(kNoGpuTensors) +
+                        ", so --device and --device-memory check nothing. Remedy: " + std::string(kNoGpuTensorsHint));
   }
   if (view.measure.trace.steady.has_value() && footprint.memory.trained.empty()) {
     console.warning("no-gradients", where,

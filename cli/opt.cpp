@@ -27,6 +27,7 @@
 #include "core/bytes.h"
 #include "core/file.h"
 #include "core/stopwatch.h"
+#include "core/text.h"
 #include "ir/graph/top_level.h"
 #include "ir/io/control_deps.h"
 #include "ir/step/step.h"
@@ -388,10 +389,9 @@ std::string idle_work(const ModuleStats& before, const ModuleStats& after) {
     const bool is_same = peaks[i].graph == old_peaks[i].graph && peaks[i].device == old_peaks[i].device;
     if (!is_same || peaks[i].unknown_buffers > 0 || peaks[i].bytes < old_peaks[i].bytes) return "";
   }
-  const int64_t growth = peaks.front().bytes - old_peaks.front().bytes;
   return count_text(after.recomputed - before.recomputed, "node") +
-         " recomputed, but no ideal peak is lower: " + human_bytes(static_cast<double>(peaks.front().bytes)) +
-         (growth == 0 ? ", as before" : ", " + human_bytes(static_cast<double>(growth)) + " more");
+         " recomputed, but no ideal peak fell (before: " + human_bytes(static_cast<double>(old_peaks.front().bytes)) +
+         ", now: " + human_bytes(static_cast<double>(peaks.front().bytes)) + ")";
 }
 
 void warn_of_idle_work(Console& console, const std::string& path, const std::string& text) {

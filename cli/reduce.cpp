@@ -295,8 +295,9 @@ CommandBody declare_reduce(Options options) {
       .type("PIPELINE");
   options
       .add("--exit", flags->exit,
-           "how COMMAND ends if a graph fails: an exit status such as 1, or one of the words nonzero, signal and "
-           "timeout (default: as COMMAND ends for IN)")
+           "exit status of COMMAND on a graph that still fails, such as 1. The words nonzero, signal and timeout are "
+           "also "
+           "possible. By default, COMMAND must end in the same way as for IN")
       .type("STATUS");
   options.add("--timeout", flags->timeout, "stop each run of COMMAND after N seconds (default: 60). 0 sets no limit")
       .type("N");

@@ -180,9 +180,8 @@ std::vector<Option> declare_values(Options& options, RunStepFlags& step) {
       options
           .add("--tolerance", step.tolerance,
                "with --expect, the allowed difference, in one of four forms: `bitwise`; the pair `RTOL,ATOL`; `ulp:N`; "
-               "or `auto` (default). auto runs the step again in float64. The rounding error of an output is its "
-               "largest distance from the float64 result. auto allows the expected values to differ from the float64 "
-               "result by about 4 times this rounding error")
+               "or `auto` (default). auto also runs the step in float64, and measures how far each output is from its "
+               "float64 result. The expected output may differ from the float64 result by about 4 times this distance")
           .type("T"),
   };
 }

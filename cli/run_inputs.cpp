@@ -8,6 +8,7 @@
 #include "cli/arguments.h"
 #include "cli/print/table.h"
 #include "cli/take.h"
+#include "core/text.h"
 #include "ir/graph/types.h"
 #include "runtime/plan/plan.h"
 #include "runtime/run/tensors.h"

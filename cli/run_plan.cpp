@@ -279,9 +279,9 @@ bool report_missing(Console& console, const FxPlan& plan, const std::string& inp
   table.print(console.product());
   print_remedies(console, missing);
   Error error{ErrorCode::kUnsupportedOp,
-              count_text(missing.size(), "operator") + " of " + std::to_string(coverage.size()) +
-                  " have no kernel here (" + std::to_string(sum_of_calls(missing)) + " of " +
-                  count_text(sum_of_calls(coverage), "call") + ")",
+              std::to_string(missing.size()) + " of " + count_text(coverage.size(), "operator") +
+                  (missing.size() == 1 ? " has" : " have") + " no kernel in fxopt (" +
+                  std::to_string(sum_of_calls(missing)) + " of " + count_text(sum_of_calls(coverage), "call") + ")",
               "the plan, its memory and its schedule are still valid",
               {}};
   fail(console, input, error);

@@ -13,6 +13,7 @@
 #include "cli/arguments.h"
 #include "cli/print/table.h"
 #include "cli/take.h"
+#include "core/text.h"
 #include "runtime/cpu/isa.h"
 
 namespace fxopt {

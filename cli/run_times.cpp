@@ -14,6 +14,7 @@
 #include "cli/print/table.h"
 #include "core/bytes.h"
 #include "core/file.h"
+#include "core/text.h"
 #include "core/version.h"
 #include "ir/cost/costs.h"
 #include "ir/io/measurement.h"

@@ -155,4 +155,14 @@ std::string format_byte_size(int64_t bytes) {
   return std::to_string(bytes) + std::string(kUnits[unit]);
 }
 
+std::string join_first(std::vector<std::string> texts, size_t most) {
+  const size_t more = texts.size() > most ? texts.size() - most : 0;
+  texts.resize(texts.size() - more);
+  return join(texts, ", ") + (more == 0 ? "" : " and " + std::to_string(more) + " more");
+}
+
+std::string count_text(size_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 }  // namespace fxopt

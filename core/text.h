@@ -54,4 +54,10 @@ std::optional<int64_t> parse_bytes(std::string_view text);
 // parse_bytes() reads the text back.
 std::string format_byte_size(int64_t bytes);
 
+// Joins at most `most` texts by commas. Names the number of the texts left out: "a, b and 3 more".
+std::string join_first(std::vector<std::string> texts, size_t most);
+
+// Returns a count with its noun, such as "1 node" or "2 nodes".
+std::string count_text(size_t count, std::string_view noun);
+
 }  // namespace fxopt

@@ -27,7 +27,10 @@ std::string enum_text(E value) {
 std::string_view target_text(const Graph& graph, NodeId node);
 
 // Returns a short description of a value: "bf16[2, s0]", "(f32[4], i64[])", "symbolic int", "None".
-// A long tuple is cut and ends in text such as "... 9 in total)".
+// Describes only the first four elements of a tuple, list or dict. For example, the description of
+// a tuple with nine elements is:
+//
+//   (f32[4], f32[4], f32[4], f32[4], ... 9 in total)
 std::string value_text(const Graph& graph, const Value& value);
 
 // Returns the source line of a node: "model.py:123". If the recorded line is in PyTorch, returns
@@ -35,8 +38,9 @@ std::string value_text(const Graph& graph, const Value& value);
 // line is recorded.
 std::string source_text(const Graph& graph, NodeId node);
 
-// Returns true if the recorded line of the node is outside PyTorch. If true, all nodes with the
-// same Node::source have the same source_text().
+// Returns true if the line in Node::source is outside PyTorch. If true, source_text() returns this
+// line, so it returns the same text for all nodes with this Node::source. If false, source_text()
+// may use the stack trace of the node, and nodes with this Node::source may have different texts.
 bool has_own_frame(const Graph& graph, NodeId node);
 
 // Returns the phases to show. For a valid graph, returns the result of resolve_phases(). The passes

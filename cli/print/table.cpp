@@ -7,6 +7,7 @@
 
 #include "core/bytes.h"
 #include "core/check.h"
+#include "core/text.h"
 
 namespace fxopt {
 namespace {
@@ -116,10 +117,6 @@ std::string measured_time_text(double seconds) {
   const bool is_short = seconds < 1;
   const double number = is_short ? seconds * 1e3 : seconds;
   return formatted(number < 999.5 ? "%.3g" : "%.0f", number) + (is_short ? " ms" : " s");
-}
-
-std::string count_text(size_t count, std::string_view noun) {
-  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
 std::string percent_text(int64_t part, int64_t whole) {

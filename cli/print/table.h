@@ -53,9 +53,6 @@ std::string milliseconds_text(double seconds);
 // Returns a measured time with three digits: "0.361 ms", "71.3 s", "4210 s".
 std::string measured_time_text(double seconds);
 
-// Returns a count with its noun, such as "1 node" or "2 nodes".
-std::string count_text(size_t count, std::string_view noun);
-
 // Returns `part` as a share of `whole`: "12.3 %". Returns an empty text if `whole` is 0.
 std::string percent_text(int64_t part, int64_t whole);
 

@@ -4,6 +4,7 @@
 
 #include "cli/print/table.h"
 #include "core/bytes.h"
+#include "core/text.h"
 
 namespace fxopt {
 namespace {

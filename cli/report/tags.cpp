@@ -427,7 +427,7 @@ std::string outcomes_text(const std::vector<TagOutcome>& outcomes, OutcomesOf wh
   std::vector<std::string> parts;
   for (const auto& [word, count] : count_outcomes(outcomes, what)) {
     const std::string_view meaning = word == "moot"      ? " (not used in backward)"
-                                     : word == "implied" ? " (nothing to save or recompute)"
+                                     : word == "implied" ? " (no action was necessary)"
                                                          : "";
     parts.push_back(std::to_string(count) + " " + word + std::string(meaning));
   }

@@ -40,6 +40,12 @@ std::string quoted(std::string_view text) {
   return text.size() <= kMaxQuoted ? quote(text) : quote(text.substr(0, kMaxQuoted)) + "...";
 }
 
+std::string beyond(std::string_view what, int64_t index, int64_t count, std::string_view items) {
+  return std::string(what) + " " + std::to_string(index) + ", but " +
+         (count <= 0 ? "there are no " + std::string(items)
+                     : "the " + std::string(items) + " are numbered 0 to " + std::to_string(count - 1));
+}
+
 void Report::add(ErrorCode code, const Place& place, std::string message, std::string hint) {
   ++total_;
   if (is_full()) return;

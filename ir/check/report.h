@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,9 +16,9 @@ namespace fxopt {
 
 // The place in a module to which a diagnostic refers.
 struct Place {
-  const Graph* graph = nullptr;  // null for an entry of the module outside of graphs
-  NodeId node;                   // invalid for the graph itself
-  std::string field;             // the field of the node or entry: "args[1].list[0]"
+  const Graph* graph = nullptr;  // null for a part of the module that belongs to no graph, such as a symbol
+  NodeId node;                   // invalid if the place is not in a node
+  std::string field;             // path of the field in the node, graph or module: "args[1].list[0]"
 };
 
 // A list of diagnostics in the order in which they were added, up to a limit. Diagnostics above the
@@ -41,6 +42,12 @@ class Report {
 
 // Returns `text` in quotation marks, cut after 120 bytes.
 std::string quoted(std::string_view text);
+
+// Returns the message for an index that does not fit `count` items. The items are numbered from 0.
+// The index may also be the beginning of a range that ends after the last item. Example: "the node
+// takes element 2, but the elements are numbered 0 to 1". Here, `what` is "the node takes element",
+// and `items` is "elements".
+std::string beyond(std::string_view what, int64_t index, int64_t count, std::string_view items);
 
 // Visits every argument of a range and all nested arguments in order. A parent comes before its
 // children.
@@ -68,9 +75,12 @@ class ArgWalk {
   std::string path() const;
 
  private:
+  // The arguments of one nesting level.
   struct Frame {
     ArgRange range;
-    uint32_t at = 0;  // index after the current argument
+    // Number of visited arguments of this level. The last visited argument has the index
+    // `range.first + at - 1`.
+    uint32_t at = 0;
     Keys keys = Keys::kNone;
     std::string_view label;
   };
@@ -94,10 +104,12 @@ class ValueWalk {
   std::string path() const;
 
  private:
+  // The values of one nesting level.
   struct Frame {
-    uint32_t first = 0;
-    uint32_t count = 0;
-    uint32_t at = 0;  // index after the current value
+    uint32_t first = 0;  // id of the first value
+    uint32_t count = 0;  // number of values
+    // Number of visited values of this level. The last visited value has the id `first + at - 1`.
+    uint32_t at = 0;
     std::string_view label;
   };
 

@@ -31,8 +31,9 @@ class NameSet {
 
  private:
   std::string_view kind_;
-  // The names in use. A hash set takes less memory than an array with one entry for each string of
-  // the module, and each graph needs its own set for its attributes.
+  // The names in use. An array with one entry for each string of the module would take more memory
+  // than this hash set. The memory matters because each graph has its own NameSet for its
+  // attributes (GraphVerifier::attributes_).
   HashSet<StringId> has_;
   std::vector<StringId> names_;
 };
@@ -193,18 +194,25 @@ class GraphVerifier {
   GraphId id_;
   GraphShape shape_;
   ArgWalk args_;
-  IdMap<NodeId, bool> seen_;        // nodes that the walk over the schedule has visited
-  std::vector<NodeId> edge_users_;  // user of each edge by ArgIndex, read from the use-lists
-  // For each node, the pending result on which the node's value still depends. The pending result
-  // is the collective itself, or the getitem that takes one of the collective's results.
+  IdMap<NodeId, bool> seen_;  // nodes that the walk over the schedule has visited
+  // The index is the ArgIndex of an edge (an argument that refers to a node). The entry is the node
+  // that uses the edge according to the use-lists. The entry is invalid if no use-list contains the
+  // edge.
+  std::vector<NodeId> edge_users_;
+  // A result in this map is the node of a collective that needs a wait, or a getitem from the
+  // collective's result. Maps a node to a result if the node's value may be this result, or a view
+  // of this result. Several nodes may map to one result. A wait therefore removes no entries from
+  // this map, but sets the result's entry in awaited_.
   IdMap<NodeId, NodeId> unawaited_;
-  IdMap<NodeId, bool> awaited_;  // pending results (see unawaited_) for which an earlier wait exists
+  // The key is a result in unawaited_. True if a wait for this result precedes the current node of
+  // the walk over the schedule.
+  IdMap<NodeId, bool> awaited_;
   IdMap<NodeId, bool> completes_later_;
   NameSet attributes_{"attribute"};
   std::vector<StringId> keywords_;
   std::vector<bool> given_;  // which arguments of the current call's schema are given
   DictKeys dict_keys_;
-  // The two numbers must be equal.
+  // num_edges_ and num_listed_edges_ must be equal.
   size_t num_edges_ = 0;         // number of edges: arguments that refer to a node of the graph
   size_t num_listed_edges_ = 0;  // number of entries in the use-lists of all nodes
   size_t num_outputs_ = 0;

@@ -122,10 +122,10 @@ void VerifyContext::check_verdict(const TagVerdict& verdict, const Place& place)
         "this build does not support rule " + std::to_string(static_cast<int>(verdict.rule)));
   }
   if (verdict.verdict == Verdict::kOverridden && verdict.rule == TagRule::kNone) {
-    add(ErrorCode::kVerifyPhase, place, "the tag is overridden, but its verdict has no rule");
+    add(ErrorCode::kVerifyPhase, place, "the verdict `overridden` does not name the rule that overrode the tag");
   }
   if (verdict.verdict == Verdict::kDropped && is_blank(verdict.pass)) {
-    add(ErrorCode::kVerifyPhase, place, "the tag is dropped, but its verdict has no pass");
+    add(ErrorCode::kVerifyPhase, place, "the verdict `dropped` does not name the pass that dropped the tag");
   }
 }
 
@@ -192,9 +192,9 @@ void GraphVerifier::check_subclasses() {
     }
     const int64_t limit = is_input ? shape_.placeholders : shape_.leaves;
     if (layout.first < 0 || layout.count < 0 || layout.first > limit || layout.count > limit - layout.first) {
-      structure(place, "a subclass has " + std::to_string(layout.count) + " parts from position " +
-                           std::to_string(layout.first) + " on, but the graph has " + std::to_string(limit) +
-                           (is_input ? " inputs" : " outputs"));
+      const std::string side = is_input ? "input" : "output";
+      structure(place, beyond("a subclass with " + std::to_string(layout.count) + " parts begins at " + side,
+                              layout.first, limit, side + "s"));
     }
   }
 }
@@ -212,7 +212,8 @@ void GraphVerifier::check_attributes() {
     }
     if (kinds != 1) {
       context_.add(ErrorCode::kVerifyReference, place,
-                   name + " must refer to one constant, graph or object, not to " + std::to_string(kinds));
+                   name + " must refer to exactly one constant, graph or object, but " +
+                       (kinds == 0 ? std::string("refers to none") : "has " + std::to_string(kinds) + " references"));
     }
     if (has_constant && !context_.constants.contains(attribute.constant)) {
       context_.add(ErrorCode::kVerifyReference, place,
@@ -237,13 +238,11 @@ void GraphVerifier::check_output_specs() {
     const Place place = at(NodeId(), "outputs[" + std::to_string(i) + "]");
     if (!is_within(spec.alias_of_input, shape_.placeholders)) {
       context_.add(ErrorCode::kVerifyReference, place,
-                   "output aliases input " + std::to_string(*spec.alias_of_input) +
-                       ", counted from 0, but the graph has only " + std::to_string(shape_.placeholders));
+                   beyond("the output is an alias of input", *spec.alias_of_input, shape_.placeholders, "inputs"));
     }
     if (!is_within(spec.alias_of_output, shape_.leaves)) {
       context_.add(ErrorCode::kVerifyReference, place,
-                   "output aliases output " + std::to_string(*spec.alias_of_output) +
-                       ", counted from 0, but the graph has only " + std::to_string(shape_.leaves));
+                   beyond("the output is an alias of output", *spec.alias_of_output, shape_.leaves, "outputs"));
     }
   }
 }
@@ -443,8 +442,7 @@ void GraphVerifier::check_input_spec(NodeId id, const InputSpec& spec) {
   if (graph_[id].kind != NodeKind::kPlaceholder) structure(place, "input spec on a node that is not a placeholder");
   if (!is_within(spec.alias_of_input, shape_.placeholders)) {
     context_.add(ErrorCode::kVerifyReference, place,
-                 "input aliases input " + std::to_string(*spec.alias_of_input) +
-                     ", counted from 0, but the graph has only " + std::to_string(shape_.placeholders));
+                 beyond("the input is an alias of input", *spec.alias_of_input, shape_.placeholders, "inputs"));
   }
   if (spec.role == InputRole::kTangent && graph_[id].phase == Phase::kForward) {
     context_.add(ErrorCode::kVerifyPhase, at(id, "phase"), "tangent in the forward phase",

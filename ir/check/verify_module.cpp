@@ -155,7 +155,7 @@ void RecordChecks::check_ranks(const std::vector<int64_t>& ranks, std::string_vi
   if (outside == ranks.end()) return;
   add(ErrorCode::kVerifyCollective, field,
       std::string(owner) + " has rank " + std::to_string(*outside) +
-          (*outside < 0 ? "" : ", but the world has only " + std::to_string(world) + " ranks"));
+          (*outside < 0 ? "" : ", but the job's ranks are 0 to " + std::to_string(world - 1)));
 }
 
 void RecordChecks::check_groups() {
@@ -199,7 +199,8 @@ void RecordChecks::check_mesh_shape(const DeviceMesh& mesh, const std::string& f
   const auto fits = [&](size_t items) { return items == 0 || items == dims; };
   if (!fits(mesh.dim_names.size()) || !fits(mesh.groups.size()) || !fits(mesh.coordinate.size())) {
     add(ErrorCode::kVerifyCollective, field,
-        name + " has " + std::to_string(dims) + " dimensions, but a different number of names, groups or coordinates");
+        name + " lists names, groups or coordinates, but not exactly one for each dimension (" + std::to_string(dims) +
+            ")");
     return;
   }
   for (size_t i = 0; i < mesh.coordinate.size(); ++i) {
@@ -297,21 +298,19 @@ void RecordChecks::check_binding(size_t invocation, const Binding& binding, cons
   const GraphId graph = module_.find_graph(module_.invocations[invocation].graph);
   if (graph.is_valid() && binding.input >= context_.shapes[graph.index()].placeholders) {
     add(ErrorCode::kVerifyReference, field,
-        "binds input " + std::to_string(binding.input) + ", counted from 0, but the graph has only " +
-            std::to_string(context_.shapes[graph.index()].placeholders));
+        beyond("the binding sets input", binding.input, context_.shapes[graph.index()].placeholders, "inputs"));
   }
   if (!binding.invocation.has_value()) return;
   if (*binding.invocation >= invocation) {
     add(ErrorCode::kVerifyReference, field,
-        "invocation " + std::to_string(invocation) + " reads invocation " + std::to_string(*binding.invocation) +
-            ", which is not earlier");
+        "invocation " + std::to_string(invocation) + " can only read earlier invocations, not invocation " +
+            std::to_string(*binding.invocation));
     return;
   }
   const GraphId earlier = module_.find_graph(module_.invocations[*binding.invocation].graph);
   if (earlier.is_valid() && binding.output >= context_.shapes[earlier.index()].leaves) {
     add(ErrorCode::kVerifyReference, field,
-        "reads output " + std::to_string(binding.output) + ", counted from 0, but that graph has only " +
-            std::to_string(context_.shapes[earlier.index()].leaves));
+        beyond("the binding reads output", binding.output, context_.shapes[earlier.index()].leaves, "outputs"));
   }
 }
 

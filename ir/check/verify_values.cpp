@@ -87,8 +87,8 @@ void VerifyContext::check_storage_fit(const Tensor& tensor, const MakePlace& pla
   const Extent extent = extent_of(module.dims(tensor.sizes), module.dims(tensor.strides), tensor.offset, tensor.dtype);
   if (!extent.is_known || (!extent.overflows && extent.bytes <= *storage.bytes.value)) return;
   add(ErrorCode::kVerifyValue, place(),
-      "tensor reaches to byte " + (extent.overflows ? "2^63 and beyond" : std::to_string(extent.bytes)) +
-          " of storage " + std::to_string(storage.id) + ", which has " + std::to_string(*storage.bytes.value));
+      "tensor needs " + (extent.overflows ? "2^63 or more" : std::to_string(extent.bytes)) + " bytes of storage " +
+          std::to_string(storage.id) + ", which has only " + std::to_string(*storage.bytes.value));
 }
 
 template <class MakePlace>
@@ -210,8 +210,7 @@ void GraphVerifier::check_getitem(NodeId id) {
   const int64_t count = value.count;
   const int64_t index = key->as_int();
   if (index < -count || index >= count) {
-    context_.add(ErrorCode::kVerifyValue, place,
-                 "takes element " + std::to_string(index) + ", but only " + std::to_string(count) + " elements exist");
+    context_.add(ErrorCode::kVerifyValue, place, beyond("the getitem selects element", index, count, "elements"));
     return;
   }
   check_element(id, graph_.pool().children(value)[static_cast<size_t>(index < 0 ? index + count : index)]);
@@ -223,8 +222,8 @@ void GraphVerifier::check_element(NodeId id, const Value& element) {
   const Place place = at(id, "value");
   if (element.kind != result.kind) {
     context_.add(ErrorCode::kVerifyValue, place,
-                 "the recorded value is " + std::string(kind_name(result.kind)) + ", but the element taken is " +
-                     std::string(kind_name(element.kind)));
+                 "the getitem is recorded as " + std::string(kind_name(result.kind)) +
+                     ", but the selected element is " + std::string(kind_name(element.kind)));
     return;
   }
   if (element.kind != ValueKind::kTensor) return;
@@ -232,15 +231,15 @@ void GraphVerifier::check_element(NodeId id, const Value& element) {
   const Tensor& to = graph_.pool().tensor(result);
   if (from.dtype != to.dtype) {
     context_.add(ErrorCode::kVerifyValue, place,
-                 "the recorded value has dtype " + std::string(name_of(to.dtype)) + ", but the element taken has " +
-                     std::string(name_of(from.dtype)));
+                 "the getitem is recorded with dtype " + std::string(name_of(to.dtype)) +
+                     ", but the selected element has dtype " + std::string(name_of(from.dtype)));
   }
   if (from.sizes == to.sizes || !from.sizes.is_valid() || !to.sizes.is_valid()) return;
   const std::vector<Dim>& from_sizes = module_.dims(from.sizes);
   const std::vector<Dim>& to_sizes = module_.dims(to.sizes);
   // Equal symbolic sizes may be written differently, so only their count is compared.
   if (from_sizes.size() != to_sizes.size() || (all_static(from_sizes) && all_static(to_sizes))) {
-    context_.add(ErrorCode::kVerifyValue, place, "the recorded value and the element taken differ in sizes");
+    context_.add(ErrorCode::kVerifyValue, place, "the getitem and the selected element have different recorded sizes");
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/hash.h"
 #include "core/hash_table.h"
+#include "core/text.h"
 #include "ir/alias/effects.h"
 #include "ir/alias/regions.h"
 #include "ir/alias/storages.h"
@@ -14,10 +15,6 @@ namespace fxopt {
 namespace {
 
 std::string named(const Graph& graph, NodeId node) { return "%" + std::string(graph.name_of(node)); }
-
-std::string count_of(size_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
 
 bool redraws(const Graph& graph, NodeId node) {
   return graph[node].is_call() && !graph.inputs(node).empty() && is_random_call(graph, node) &&
@@ -89,7 +86,7 @@ void find_drawn_twice(const Graph& graph, const PhaseMap& phases, const StorageS
                     named(graph, first) + " in backward repeats the random draw of " + named(graph, original) +
                         " in forward, but the draw has no recorded rng_slot. The repeated draw returns other numbers, "
                         "and gradients are computed from these numbers" +
-                        (count > 1 ? "; " + count_of(count, "draw") + " in total" : "")});
+                        (count > 1 ? "; " + count_text(count, "draw") + " in total" : "")});
 }
 
 void find_region_inputs(const Graph& graph, std::vector<GraphDoubt>& doubts) {
@@ -106,7 +103,7 @@ void find_region_inputs(const Graph& graph, std::vector<GraphDoubt>& doubts) {
   if (count == 0) return;
   doubts.push_back(
       {"region-inputs", first,
-       count_of(count, "input") +
+       count_text(count, "input") +
            " counted as separate memory, although the file records one storage for several inputs. PyTorch records "
            "the results of `nested_compile_region` in this way"});
 }
@@ -117,11 +114,12 @@ std::vector<GraphDoubt> find_doubts(const Graph& graph, const PhaseMap& phases, 
   std::vector<GraphDoubt> doubts;
   if (!phases.overruled.empty()) {
     const NodeId first = phases.overruled.front();
-    doubts.push_back(
-        {"phase-overruled", first,
-         count_of(phases.overruled.size(), "node") + " treated as forward despite the phase mark `backward`, first " +
-             named(graph, first) +
-             ": outputs of forward depend on the marked nodes. Autograd inside forward can leave such marks"});
+    doubts.push_back({"phase-overruled", first,
+                      count_text(phases.overruled.size(), "node") + (phases.overruled.size() == 1 ? " has" : " have") +
+                          " the phase mark `backward`, but forward outputs depend on " +
+                          (phases.overruled.size() == 1 ? "it" : "them") + ". fxopt treats " +
+                          (phases.overruled.size() == 1 ? "it" : "them") + " as forward. The first is " +
+                          named(graph, first) + ". Autograd inside forward can leave such marks"});
   }
   find_drawn_twice(graph, phases, storages, doubts);
   find_region_inputs(graph, doubts);

@@ -73,7 +73,7 @@ class Replayer {
       if (!is_policy_tag(graph_, node)) {
         decisions_.remarks.push_back(
             {node, "saved-besides",
-             "saved because of MUST_SAVE, although the partition that wrote the marks did not save it"});
+             "saved because of its tag MUST_SAVE, although the value has no mark (ap_must_save)"});
       }
       return;
     }

@@ -31,10 +31,11 @@ struct CanonicalizeOptions {
           "(other views equal to their input), round-trips (views that undo earlier views). The rule `reshapes` "
           "turns view and _unsafe_view into reshape. A reshape may copy: it is known to be a view only if the file "
           "records sizes and strides.");
-    field("compat", self.compat,
-          "fxopt: keep a view in two cases. Without the view, the graph would return an input, or would return one "
-          "tensor twice. Or the view stops gradients, as detach does, and autograd may differentiate the graph; torch: "
-          "also remove these views.");
+    field(
+        "compat", self.compat,
+        "fxopt: keep a view without which the graph would return an input or would return one tensor twice. Also keep "
+        "a view that stops gradients, as detach does, if autograd may differentiate the graph; torch: remove these "
+        "views as well.");
   }
 };
 

@@ -233,7 +233,8 @@ class CsePlanner {
   std::pair<std::string_view, std::string_view> find_obstacle(NodeId kept, NodeId node) {
     if (effects_.has(node, Effect::kCollective) &&
         (is_raced(graph_, storages_, node) || is_raced(graph_, storages_, kept))) {
-      return {"written", "an operand of one of the two nodes is written while that node runs"};
+      return {"written",
+              "an in-place op may write to an operand of one of the two collectives while that collective runs"};
     }
     if (makes_written_storage(node)) return {"written", "an in-place op writes to the result of one of the two"};
     if (changes_in_place(node, kept)) {

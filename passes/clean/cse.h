@@ -27,13 +27,14 @@ struct CseOptions {
 //
 // Counters: merged. Notes: cross-phase (equal values of different phases, which are not merged).
 // The remark on equal nodes that are not merged has one of these codes:
-// - written: a node writes in place to a result of the equal nodes, or to an operand of a
-//   collective that still runs.
+// - written: a node writes in place to the result of the later node. Collectives also get this code
+//   if a node writes to an input of a collective that may still read this input (is_raced() in
+//   ir/alias/collectives.h).
 // - changed-in-place: a node changes the sizes, strides or storage of a result in place.
 // - values-differ: the recorded metadata of the results differ.
 // - both-returned: the graph returns both results.
 // - differentiated: autograd may differentiate the graph, and gradients would round differently.
-// - given-both: a node that writes has both results as operands.
+// - given-both: both results are operands of one call, and this call writes to an operand.
 // - ordered: the later node has control dependencies that the earlier node does not have.
 // - saves-differ: a later partition would save other values (MergedSaves in ir/step/replay.h).
 //

@@ -34,16 +34,20 @@ struct DceOptions {
         "assertions", self.assertions,
         "Assertions that check values at run time: keep, or remove together with the nodes that only assertions use.");
     field("compat", self.compat,
-          "fxopt: the rules of this pass; torch: remove an unused collective only if no wait depends on it, and keep "
-          "all mutations and waits.");
+          "fxopt: the rules of this pass; torch: keep all mutations and waits, and so each collective that a wait "
+          "depends on.");
   }
 };
 
 // Erases each node on which no visible result or effect depends. One sweep, from the last node to
 // the first, follows values, control dependencies and storages.
 //
-// Counters: erased. Remarks: collective-kept and random-kept, each on a node that has no users but
-// that the policy keeps. Complexity: O(nodes + edges + buffers).
+// Counters: erased. Two kinds of nodes get a remark if the pass keeps them although their results,
+// and the memory that they write, are unused:
+// - collective-kept: a collective, or the wait for a collective
+// - random-kept: a random op whose generator offset is not recorded
+//
+// Complexity: O(nodes + edges + buffers).
 Result<PassResult> dce(Graph& graph, const DceOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -178,7 +178,7 @@ class ApartFinder {
   }
 
   void remark(NodeId node, const First& before, bool is_in_bucket) {
-    std::string reason = is_in_bucket ? "at least one of the two gathers is in a bucket with other gathers"
+    std::string reason = is_in_bucket ? "at least one of the two gathers is in a bucket with other parameters"
                                       : reason_apart(graph_, apart_, before.gather, node);
     const bool is_across = phases_.is_backward(node) && !phases_.is_backward(before.gather);
     if (is_across && reason == kNotProved) reason = "forward saves another layout of the parameter";

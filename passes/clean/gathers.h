@@ -39,7 +39,8 @@ Result<PassResult> merge_gathers(Graph& graph, bool across, PassContext& context
 // forward saves a value that was gathered from the same parameter. The remark gives the reason why
 // the gather was not merged:
 // - the operator, group, stream, type or input differs
-// - a node writes to the input between the two gathers, or later to the result of a gather
+// - a node between the two gathers writes to the input
+// - a node writes in place to the result of either gather
 // - the gather has a control dependency or an event
 // - the graph returns both results
 // - the arguments are equal but written differently
@@ -47,8 +48,10 @@ Result<PassResult> merge_gathers(Graph& graph, bool across, PassContext& context
 // - forward saves another layout of the parameter
 // - the two gathers are not proved equal
 //
-// One warning (gathers-apart) counts these gathers by reason. The counter gathers-apart, a note
-// (PassResult::note), has the total number of these gathers. Complexity: O(nodes + edges).
+// If at least one gather gets this remark, the function also writes one warning (gathers-apart).
+// The text of the warning contains the number of these gathers for each reason. In addition,
+// PassResult::notes() contains the total number of these gathers, under the name gathers-apart.
+// Complexity: O(nodes + edges).
 void remark_gathers_apart(const Graph& graph, Facts& facts, PassResult& result);
 
 }  // namespace fxopt

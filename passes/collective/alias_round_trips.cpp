@@ -306,7 +306,8 @@ class Finder {
     const StorageMap& storages = facts_.storages();
     for (const NodeId given : {source, root_of(source)}) {
       if (storages.written_between(storages.buffers(given)[0], gather_->start, end)) {
-        return {"written", "%" + std::string(graph_.name_of(given)) + ", which would replace the slice, is written to"};
+        return {"written",
+                "an in-place op writes to the memory of the shard (%" + std::string(graph_.name_of(given)) + ")"};
       }
     }
     if (storages.written_between(storages.buffers(gather_->start)[0], gather_->waits.front(), end)) {

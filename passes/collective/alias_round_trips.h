@@ -24,10 +24,11 @@ struct AliasRoundTripsOptions {
 
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
-    field("drop-gathers", self.drop_gathers,
-          "How to treat a gather whose result is no longer used. shown: erase the gather if its slice was indexed by a "
-          "symbol for the rank, because every rank then erases the gather; always: erase the gather (check with `fxopt "
-          "ranks` that every rank erases it); never: keep the gather.");
+    field(
+        "drop-gathers", self.drop_gathers,
+        "How to treat a gather whose result is no longer used. shown: erase the gather if a symbol for the rank "
+        "indexes the replaced slice, which shows that every rank erases the gather; always: erase the gather, even if "
+        "other ranks may keep it (check with `fxopt ranks`); never: keep the gather.");
   }
 };
 
@@ -38,15 +39,17 @@ struct AliasRoundTripsOptions {
 //   %s = slice(alias(%w), 0, 4 * r, 4 * r + 4)    =>   %y = mul(%x, 2)
 //   %y = mul(%s, 2)
 //
-// Slice   The slice is a chain of views and elements of splits. By ATen's view rules, its result is
-//         exactly the rank's own shard, in row-major order (ir/alias/view_geometry.h). The index of
-//         the shard is the position of the file's rank in the group, or a symbol of the kind rank
-//         (ir/alias/rank_order.h). If the slice and the shard differ in sizes, the slice becomes a
-//         view of the shard. To gather along a dimension that is not the first, DTensor
-//         concatenates all shards along this dimension. A slice of the concatenation is not
-//         row-major. In that case, only clones of the slice may read the shard instead of the
-//         slice.
-// Legal   The slice is replaced only if these conditions hold:
+// Slice:  A chain of calls leads from the gathered tensor to the slice. Each call is a view, or
+//         takes one element of a list of views, such as the result of a split. By ATen's view
+//         rules, the slice shows exactly the rank's own shard, in row-major order
+//         (ir/alias/view_geometry.h). The index of the shard is the position of the file's rank in
+//         the group, or a symbol of the kind rank (ir/alias/rank_order.h). If the slice and the
+//         shard differ in sizes, a view of the shard replaces the slice.
+// Concat: To gather along a dimension that is not the first, DTensor concatenates all shards along
+//         this dimension. A slice of the concatenation is not row-major. The pass replaces this
+//         slice only if all users of the slice are clones with row-major results. The shard is
+//         row-major too, so a clone of the shard has the same result.
+// Legal:  The slice is replaced only if these conditions hold:
 //         - From the gather to the last consumer of the slice, no node writes to the gather's input
 //           or result.
 //         - The graph does not return the slice. Otherwise the caller would get the memory of
@@ -58,8 +61,12 @@ struct AliasRoundTripsOptions {
 // other ranks do so. For example, if every rank reads the third shard, only the third rank reads
 // its own shard and would drop the gather.
 //
-// Counters: round-trips, dropped (gathers). Each unchanged slice gets a remark with the reason.
-// Graph remarks: left-out, unread (gathers without consumers that are kept).
+// Counters: round-trips, dropped (gathers).
+//
+// Remarks: Each unchanged slice gets a remark with the reason. Two more remarks are written at most
+// once for each graph:
+// - left-out: the number of unchanged slices
+// - unread: the number of gathers that are kept although they have no consumers
 //
 // Warnings:
 // - may-differentiate: autograd may differentiate the graph, so nothing is changed

@@ -85,7 +85,7 @@ class BucketWriter {
                  std::to_string(num_placeless_) +
                      (num_placeless_ == 1 ? " bucket of gathers is" : " buckets of gathers are") +
                      " written as form=functional, because this rank's place in the result is unknown: the file "
-                     "records no rank of the group, or the file is for all ranks");
+                     "does not record the rank, the rank is not in the group, or the file is for all ranks");
   }
 
  private:
@@ -489,7 +489,8 @@ class PeakKeeper {
         over.resize(plan.buckets.size());
         std::iota(over.begin(), over.end(), 0);
       }
-      const std::string why = is_order ? "The node order that the unsplit buckets need" : "The unsplit buckets";
+      const std::string why =
+          is_order ? "Without the split, the new order of the nodes" : "Without the split, the buckets";
       for (auto at = over.rbegin(); at != over.rend(); ++at) part(plan, *at, why);
       std::sort(plan.buckets.begin(), plan.buckets.end());
     }

@@ -77,9 +77,9 @@ struct BucketOptions {
           "their collectives; parameters: order of the graph's parameters, so that sums do not depend on trace order. "
           "Tensors without a parameter come last.");
     field("form", self.form,
-          "How a bucket is written. functional: one call on one buffer; out: like functional, but an all-gather sends "
-          "from this rank's place in the result, so that no separate input buffer is live during the call; coalesced: "
-          "one call on the list of tensors, without a buffer or copies.");
+          "How a bucket is written. functional: one call on one buffer; out: like functional, but the inputs of "
+          "all-gathers are copied into this rank's slice of the result, so no separate input buffer is live during the "
+          "call; coalesced: one call on the list of tensors, without a buffer or copies.");
     field("modules", self.modules,
           "Comma-separated modules: only collectives of the same module share a bucket. `layers.*` means one module "
           "for each layer, and `norm+lm_head` means one module. Collectives of other modules are not bucketed. "
@@ -100,7 +100,7 @@ struct BucketOptions {
 //   %c = all_gather_into_tensor(%y, 2, "g")   =>  %u = view(wait_tensor(%b), [2, n + m])
 //   %z = wait_tensor(%c)                          %p = split_with_sizes(%u, [n, m], 1)
 //                                                 %w = view(clone(getitem(%p, 0)), sizes of %w)
-//                                                 and so for %z
+//                                                 %z = view(clone(getitem(%p, 1)), sizes of %z)
 //
 // The key of a collective is the set of properties that all members of a bucket share. Each
 // collective joins the first bucket of its key that can take it. The pass makes two plans, and uses
@@ -108,12 +108,13 @@ struct BucketOptions {
 // The second plan keeps only the newest bucket of each key open.
 //
 // The size of a bucket is the sum of the sizes of its members. The size of a member is its input
-// bytes or its output bytes, whichever is larger. A member joins only if the size stays within the
-// option all-gather, reduce-scatter or all-reduce of its kind.
+// bytes or its output bytes, whichever is larger. The option `all-gather` limits the size of a
+// bucket of all-gathers. The options `reduce-scatter` and `all-reduce` limit the buckets of these
+// kinds. A collective joins a bucket only if the bucket stays within its limit.
 //
-// No member of a bucket depends on another member, directly or through another bucket. The pass
-// tests this on the dependence graph, where each planned bucket counts as one node. All other nodes
-// keep their order as far as the buckets allow.
+// With compat=fxopt, no member of a bucket depends on another member, directly or through another
+// bucket. The pass tests this on the dependence graph, where each planned bucket counts as one
+// node. All other nodes keep their order as far as the buckets allow.
 //
 // A collective is not bucketed if
 // - its group is not in the file's table of groups,
@@ -122,15 +123,20 @@ struct BucketOptions {
 // - a node reads its result before the wait, or
 // - it or its wait has a control dependency or an event.
 //
+// The option `form` changes how the bucket of the example is written:
+//
 // form=out
 //   %e = empty([2 * (n + m)])
 //   %s = slice(%e, 0, own * (n + m), ...)
 //   %i = copy_(%s, %v)
 //   %b = all_gather_into_tensor_out(%i, 2, "g", out=%e)
+//
 // form=coalesced
 //   %b = all_gather_into_tensor_coalesced([%x, %y], 2, "g")
 //   %p = getitem(%b, 0)
-//   %w = wait_tensor(%p), and so for %z
+//   %w = wait_tensor(%p)
+//   %q = getitem(%b, 1)
+//   %z = wait_tensor(%q)
 //
 // With form=out, each rank fills the slice at its own place in the group (`own`). A bucket of
 // gathers is therefore written as form=functional if the file does not give the rank. A bucket of
@@ -139,12 +145,14 @@ struct BucketOptions {
 // not carried out yet.
 //
 // Buckets raise the peak for two reasons: inputs wait for the last input of their bucket, and
-// results exist before they are read. If the peak of a device is above the limit, the pass finds
-// the buckets with storages or inputs that are live at a place in the schedule above the limit.
-// These buckets are split in two, in schedule order. If no such bucket exists, the peak grows
-// because of the new order of nodes, and all buckets are split. Splitting ends when the peak of
-// each device is within max-growth. Therefore, the plan depends on the peak of the file's rank. If
-// the graphs of the ranks differ, `fxopt ranks` checks whether their results still fit together.
+// results exist before they are read. The option `max-growth` limits the peak of each device. If a
+// peak is above its limit, the pass finds the nodes at which the live bytes are above the limit.
+// Then the pass splits each bucket with an input or a storage that is live at such a node. A split
+// makes two halves, in schedule order. A half with only one member is not bucketed. If no bucket
+// has such an input or storage, the peak grows because of the new order of nodes, and all buckets
+// are split. Splitting ends when the peak of each device is within its limit. Therefore, the plan
+// depends on the peak of the file's rank. If the graphs of the ranks differ, `fxopt ranks` checks
+// whether their results still fit together.
 //
 // Results of reductions share the memory of the bucket. A result of a reduction is copied if it is
 // returned, written to, or viewed as wider elements. Results of gathers are always copied. A
@@ -163,7 +171,9 @@ struct BucketOptions {
 // - tagged-members: recompute tags on members are not carried out yet
 // - form: a bucket is written as form=functional although another form was requested
 //
-// Errors: kUnsupportedGraph if compat=torch forms buckets that depend on each other.
+// Errors: kUnsupportedGraph with compat=torch, if a member of a bucket depends on another member,
+// directly or through another bucket. PyTorch's rules do not test all dependences, so they may form
+// such a bucket.
 //
 // Numerics: bucketed all-gathers are exact. Bucketed reduce-scatters and all-reduces may reorder
 // sums, for two reasons. In a ring, the order of a sum depends on the place of the element in the

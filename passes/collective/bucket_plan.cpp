@@ -77,9 +77,10 @@ class Filter {
     if (options_.groups == BucketGroups::kPrimary && !is_primary(one)) {
       return {"other-group",
               primary_.contains(one.kind)
-                  ? "most collectives of its kind for parameters and gradients run on another group (groups=all "
-                    "includes all groups)"
-                  : "its group has no collective of this kind for parameters or gradients (groups=all buckets it too)"};
+                  ? "its group is not the primary group of its kind, which has the most gathers of parameters or "
+                    "reductions of gradients. Use groups=all to bucket all groups"
+                  : "no collective of its kind gathers a parameter or reduces a gradient. Use groups=all to bucket all "
+                    "groups"};
     }
     if (!module_of(graph_, one.start, options_.modules).has_value()) {
       return {"no-module", "no entry of option `modules` matches its module"};
@@ -325,7 +326,7 @@ class Grower {
         const std::string sum = (is_exact ? " would have " : " would have at least ") + std::to_string(bytes) +
                                 " B, above the cap of " + std::to_string(cap_of(options_, one.kind)) + " B";
         slot.obstacle = {"cap", "a bucket with " + named(place) + sum};
-        obstacle = {"cap", "the bucket of " + first + " and this collective" + sum};
+        obstacle = {"cap", "together with the bucket of " + first + ", it" + sum};
       } else if ((mask & (uint64_t{1} << at)) != 0) {
         obstacle = {"dependence", "it depends on the bucket of " + first};
         slot.obstacle = {"dependence", named(place) + " depends on it"};

@@ -227,9 +227,11 @@ Result<PassResult> compute_cap(Graph& graph, const ComputeCapOptions& options, P
   result.note("longest", scheduler.longest());
   if (scheduler.num_long() > 0) {
     result.remark(graph, scheduler.first_long(), "long-runs",
-                  std::to_string(scheduler.num_long()) + (scheduler.num_long() == 1 ? " run has" : " runs have") +
-                      " more than " + std::to_string(options.max_consecutive) + " computations (the longest has " +
-                      std::to_string(scheduler.longest()) + "), because no reduce-scatter could be issued in between");
+                  std::to_string(scheduler.num_long()) +
+                      (scheduler.num_long() == 1 ? " sequence of computations is" : " sequences of computations are") +
+                      " longer than " + std::to_string(options.max_consecutive) + " (the longest has " +
+                      std::to_string(scheduler.longest()) +
+                      "), because no reduce-scatter could be issued between these computations");
   }
   if (!std::equal(order.begin(), order.end(), graph.nodes().begin())) {
     graph.set_schedule(order);

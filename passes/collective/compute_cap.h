@@ -15,13 +15,15 @@ struct ComputeCapOptions {
 
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
-    field("max-consecutive", self.max_consecutive,
-          "Largest number of matmuls, convolutions and attentions in a row. At this limit, the pass issues the "
-          "reduce-scatters whose inputs are computed; 0: no limit.");
+    field(
+        "max-consecutive", self.max_consecutive,
+        "Largest number of matmuls, convolutions and attentions in a row; 0: no limit. Before a computation that would "
+        "exceed this limit, the pass issues the reduce-scatters whose inputs are available.");
     field("max-live", self.max_live,
-          "Largest number of live bytes. At this limit, the pass places the waits for earlier reduce-scatters and "
-          "issues the reduce-scatters whose inputs are computed; 0: no limit. Live bytes depend on the rank's own "
-          "graph, so ranks with different graphs may get different orders.");
+          "Largest number of live bytes; 0: no limit. Before a computation that would exceed this limit, the pass "
+          "issues the reduce-scatters whose inputs are available. If the limit would still be exceeded, it also places "
+          "the waits for the issued reduce-scatters. Live bytes depend on the rank's own graph, so ranks with "
+          "different graphs may get different orders.");
   }
   Status check() const;
 };

@@ -36,8 +36,9 @@ struct DedupUnshardsOptions {
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("max-growth", self.max_growth,
-          "Largest growth of the graph's ideal peak (live bytes), as a fraction of that peak. Above this limit, "
-          "parameters are gathered again after the peak. Negative: no limit. Not with compat=titan.");
+          "Largest growth of the graph's ideal peak (live bytes), as a fraction of that peak. If merging would "
+          "exceed this limit, gathers before the peak are not merged with gathers after the peak. Negative: no limit. "
+          "Not with compat=titan.");
     field(
         "reductions", self.reductions,
         "How to treat the sum of two reduce-scatters or of two all-reduces. keep: leave the sum unchanged; merge: add "
@@ -52,15 +53,27 @@ struct DedupUnshardsOptions {
 // Reuses a gathered parameter instead of gathering it again. The casts and views up to the full
 // parameter are reused too.
 //
-//   %a = all_gather_into_tensor(%p, 8, "dp")
-//   %w = wait_tensor(%a)
-//   %b = all_gather_into_tensor(%p, 8, "dp")   =>   consumers of %v read %w
+//   %a = all_gather_into_tensor(%p, 8, "dp")       %a = all_gather_into_tensor(%p, 8, "dp")
+//   %w = wait_tensor(%a)                           %w = wait_tensor(%a)
+//   %x = mm(%c, %w)                           =>   %x = mm(%c, %w)
+//   %b = all_gather_into_tensor(%p, 8, "dp")       %y = mm(%d, %w)
 //   %v = wait_tensor(%b)
+//   %y = mm(%d, %v)
 //
-// Two gathers are merged only if `cse` proves that each call of one equals a call of the other
-// (cse.h). A remark gives the reason if equal nodes are not merged. If a full parameter would stay
-// live across the peak and raise it above max-growth, the first gather on each side of the peak
-// stays.
+// The path from the shard to the full parameter consists of calls: the all-gather, the wait, views,
+// casts and other data movement. The pass merges these calls one by one. Two calls are merged only
+// if the equality proof of the pass `cse` shows that they return the same value (cse.h). A remark
+// gives the reason if equal nodes are not merged.
+//
+// If all merges together would raise the peak above the limit max-growth, the pass leaves some
+// merges out. The pass repeats these steps until the peak is within the limit, or until no gathers
+// are merged:
+// - Find each part of the schedule in which the live bytes would be above the limit.
+// - Do not merge a gather after the start of such a part with a gather before the start. Otherwise
+//   the full parameter would be live in between. Gathers on the same side of the start are still
+//   merged.
+// - If no merge crosses such a start, leave out all merges of this round. Later rounds may merge a
+//   repeated gather with another repeated gather, but not with the first gather.
 //
 // With reductions=merge:
 //

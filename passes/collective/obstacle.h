@@ -10,8 +10,9 @@ namespace fxopt {
 
 // The reason why a pass leaves a collective unchanged.
 struct Obstacle {
-  std::string code;  // stable, such as "other-phase"; empty if no obstacle exists
-  std::string text;
+  // The stable name of the reason, such as "other-group". The name is empty if no obstacle exists.
+  std::string code;
+  std::string text;  // the reason in words
 };
 
 // Warns that a pass leaves all collectives unchanged because autograd may differentiate the graph.

@@ -11,8 +11,8 @@ namespace fxopt {
 // their order. Each earlier node moves directly before the first node that depends on it, by value
 // or otherwise. Two kinds of earlier nodes move to the start of the graph instead:
 // - writes, as in PyTorch
-// - nodes that are not needed, directly or indirectly, by the first consumer of a tangent or by a
-//   later node; PyTorch drops these nodes
+// - unneeded nodes. The first consumer of a tangent and the nodes after this consumer depend on
+//   none of these nodes, directly or indirectly. PyTorch drops these nodes.
 //
 // A graph without a consumer of a tangent stays unchanged. If `keeps_lower` is true, a graph also
 // stays unchanged if its present order has the lower peak of live bytes. The measurement assumes

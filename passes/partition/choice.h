@@ -41,17 +41,27 @@ struct Choice {
 // Chooses the values to save. Among the choices that recompute only cheap operators, takes the
 // choice that saves the fewest bytes. Tags win over the cut. The rules are:
 //
-//   costs      A value costs the bytes of the storages that its call makes. Inputs, attributes and
-//              symbols cost nothing, as they exist anyway. If a view can be recomputed, its base is
-//              saved instead of the view. If a tag saves a view, its base is saved instead, and the
-//              base is not recomputed.
-//   excluded   These calls are not recomputed: matrix products, convolutions, attention, sorting,
-//              scattering, subgraphs, collectives and their waits, random operators, writes, calls
-//              whose recompute RepeatRules forbids, and operators that the op table does not
-//              describe. If a call returns several results, each result is saved on its own, not
-//              the tuple. These results are recomputed only together with the call.
-//   tags       A recompute tag is carried out if backward needs the value. A save tag is always
-//              carried out.
+//   costs:     The cost of saving a value is the number of bytes of the storages that its call
+//              makes. Inputs, attributes and symbols cost nothing, as they exist anyway. If a view
+//              can be recomputed, its base is saved instead of the view. If a tag saves such a
+//              view, and no tag recomputes the base, the base is saved and is not recomputed.
+//   cheap:     Without a recompute tag, only these calls are recomputed: views, copies and other
+//              data movement, pointwise operators, reductions, normalizations, index operators
+//              like gather and scatter, factories like zeros, getitems, and scalar operators on
+//              the host. Matrix products, convolutions, attention, sorting,
+//              collectives and their waits, and random operators are therefore not recomputed.
+//   excluded:  Without a recompute tag, these calls are not recomputed, even if they are cheap:
+//              - calls with subgraphs
+//              - compute-intensive operators (OpSet::kComputeIntensive)
+//              These calls are not recomputed, even with a recompute tag:
+//              - calls that cannot be repeated (why_unrepeatable()), such as writes, and operators
+//                that the op table does not describe
+//              - calls that RepeatRules (ir/step/repeat.h) does not allow to be recomputed, because
+//                of in-place writes or shared memory
+//   results:   If a call returns several results, each result is saved on its own, not the tuple.
+//              These results are recomputed only together with the call.
+//   tags:      A recompute tag is carried out if backward needs the value and the value can be
+//              recomputed. A save tag is always carried out.
 //
 // Among choices of equal cost, takes the choice whose saved values come latest in the schedule.
 // Costs are in bytes.
@@ -76,21 +86,29 @@ Result<std::vector<Choice>> choose_min_cut(const Graph& graph, Facts& facts, con
 // - the treatment of inputs whose mutation runs after the graph
 //
 // Inputs that AOTAutograd marks as parameters, buffers or static addresses cost nothing to save.
-// Three kinds of values stay saved, with a remark, although PyTorch recomputes them: random
-// numbers, results of writes, and values whose recompute RepeatRules forbids. The first
-// `num_forward_outputs` leaves of the output belong to forward. The cost of the cut is in PyTorch's
-// weights. Errors: those of SaveNetwork::solve(). Complexity: O((nodes + edges) log nodes), plus
-// min_cut().
+//
+// Two kinds of values stay saved, with a remark, although PyTorch recomputes them:
+// - results of calls that cannot be repeated (why_unrepeatable()), such as writes, and random draws
+//   without a recorded generator offset. If such a value has the tag MUST_RECOMPUTE and backward
+//   needs it, `remat` reports an error.
+// - values that RepeatRules (ir/step/repeat.h) does not allow to be recomputed
+//
+// The first `num_forward_outputs` leaves of the output belong to forward. The cost of the cut is in
+// PyTorch's weights. Errors: those of SaveNetwork::solve(). Complexity: O((nodes + edges) log
+// nodes), plus min_cut().
 Result<Choice> choose_min_cut_as_torch(const Graph& graph, Facts& facts, const PassContext& context,
                                        size_t num_forward_outputs);
 
 // Chooses as default_partition of PyTorch 2.15 does: saves each value that backward reads and that
 // no tag recomputes. Unlike fxopt's default, it saves an untagged view whose base is recomputed.
 //
-// A value of a checkpoint region is recomputed with the region under two conditions. First, the
-// value is not tagged MUST_SAVE. Second, the graph does not return the value, and backward reads at
-// most the sizes of the value. Random numbers, results of writes, and values that RepeatRules does
-// not allow to be recomputed are treated as in choose_min_cut_as_torch(). O(nodes + edges).
+// A value of a checkpoint region is recomputed with the region if all these conditions hold:
+// - The value is not tagged MUST_SAVE.
+// - The graph does not return the value.
+// - Backward does not read the elements of the value. Backward may read the sizes of the value.
+//
+// Calls that cannot be repeated, and values that RepeatRules does not allow to be recomputed, are
+// treated as in choose_min_cut_as_torch(). O(nodes + edges).
 Choice choose_default_as_torch(const Graph& graph, Facts& facts);
 
 // Saves the values with the save mark `ap_must_save` (ir/step/marks.h) and recomputes all other
@@ -98,7 +116,8 @@ Choice choose_default_as_torch(const Graph& graph, Facts& facts);
 // - symbols
 // - values that the author tagged MUST_SAVE (remark saved-besides)
 // - values that a policy pass such as `sac` tagged MUST_SAVE and that cannot be recomputed
-// - values that RepeatRules does not allow to be recomputed, with the remarks of remat
+// - values that RepeatRules (ir/step/repeat.h) does not allow to be recomputed; `remat` writes a
+//   remark on each of these values
 // - the base of a marked view (rule `inherited`)
 //
 // If the author tagged a marked value MUST_RECOMPUTE, the tag wins over the mark. For

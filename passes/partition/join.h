@@ -23,10 +23,12 @@ struct JoinOptions {
 //
 // Counters: bound (inputs of backward that are values of forward), phase-marks, graphs.
 //
-// Errors: kBadStep of find_step(), or kUnsupportedGraph if
-// - the step is not one run of a forward graph and one run of a backward graph,
-// - backward reads an input after the runtime gave it a new value, or
-// - an input of backward has the name of a forward input, but is not a value of forward.
+// Errors: kBadStep of find_step(). kUnsupportedGraph in three cases:
+// - The step is not one run of a forward graph and one run of a backward graph.
+// - Backward reads an input of forward, or a value that shares memory with this input, and the
+//   runtime updates this input between forward and backward. In a joint graph, backward would read
+//   the input before the update.
+// - An input of backward has the name of a forward input, but is not a value of forward.
 //
 // Complexity: O(nodes + edges).
 Result<PassResult> join_pair(Module& module, const JoinOptions& options, PassContext& context);

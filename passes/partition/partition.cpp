@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "core/hash_table.h"
+#include "core/text.h"
 #include "ir/graph/top_level.h"
 #include "ir/step/infer_roles.h"
 #include "ir/step/marks.h"
@@ -86,7 +87,7 @@ Result<Joint> find_joint(const Module& module, PassContext& context) {
   }
   if (joint.graph.is_valid() && others > 0) {
     return refused(module.graph(joint.graph), NodeId(),
-                   "the module also has forward or backward graphs (" + std::to_string(others) + ")",
+                   "besides the joint graph, the file has " + count_text(others, "forward or backward graph"),
                    "partition the joint graph by itself");
   }
   if (joint.graph.is_valid() && module.invocations.size() > 1) {
@@ -96,9 +97,12 @@ Result<Joint> find_joint(const Module& module, PassContext& context) {
   }
   if (joint.graph.is_valid() || has_backward) return joint;
   const bool is_whole = module.main().kind == GraphKind::kForwardLossBackward;
-  return refused(module.main(), NodeId(), "no graph of this module is joint: no input is a tangent",
-                 is_whole ? "partition does not cut a graph with forward, loss and backward: use remat for tags"
-                          : "trace the joint graph (aot_export_joint_with_descriptors), or give tangents their role");
+  return refused(
+      module.main(), NodeId(), "no graph of this module is joint: no input is a tangent",
+      is_whole ? "partition cannot cut a graph that contains forward, loss and backward. To carry out its tags, use "
+                 "remat"
+               : "trace the joint graph (aot_export_joint_with_descriptors), or set the role of its tangent "
+                 "inputs to `tangent`");
 }
 
 // PyTorch's fx_graph_cse merges only nodes of one class. Nodes that gradients need are one class,

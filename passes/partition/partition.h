@@ -64,9 +64,13 @@ struct PartitionOptions {
 // verdicts and errors of `remat`. Forward keeps the original of a copied value only if forward uses
 // the original.
 //
-// Backward gets the order of autograd (backward_order.h). If the order in the joint graph has the
-// lower peak, backward keeps that order. With compat=torch, backward always gets the order of
-// autograd, with one exception: in mode=default without recompute tags, backward keeps its order.
+// The order of backward depends on `compat`:
+//
+//   fxopt:  the order of autograd (backward_order.h). If the order in the joint graph has the lower
+//           peak, backward keeps the order in the joint graph.
+//   torch:  the order of autograd, regardless of the peak. With mode=default, if no node has a
+//           recompute tag, backward keeps the order in the joint graph.
+//
 // If the graph is already partitioned, the pass only writes the remark `partitioned`.
 //
 // mode=inference keeps only forward, as a graph of kind inference. This mode removes the values
@@ -86,7 +90,8 @@ struct PartitionOptions {
 // - all modes except inference: the counters of `remat`, saved (tensors and objects),
 //   saved-symbols, reordered
 // - inference: the counters of `dce`
-// - all modes: graphs, tangents (inferred tangents, if the file gives no roles)
+// - all modes: graphs, tangents (number of inferred tangents). Tangents are inferred only if the
+//   graph records no tangents.
 // - min-cut: the counters of `dce` and `cse`, into-forward
 // - min-cut and save-all: gathers-merged (gathers.h), with the note gathers-apart
 //
@@ -94,12 +99,14 @@ struct PartitionOptions {
 // absent if PyTorch's cut is taken with compat=fxopt. Warnings: unknown-sizes, marks-lost
 // (save-all), marks-overridden (compat=torch). Remarks: partitioned, marks-unread (save-all).
 //
-// Errors: those of `remat`, of plan_split() and of SaveNetwork::solve(). kUnsupportedGraph also if
-// - no graph is joint, or several graphs are joint,
-// - the module also has forward or backward graphs, or
-// - the module runs its graphs several times in a step.
-//
-// kBadOptionValue if options contradict each other.
+// Errors:
+// - the errors of `remat`, of plan_split(), of SaveNetwork::solve() and of choose_marked()
+// - kUnsupportedGraph if the module has neither a joint graph nor a backward graph. Exception: with
+//   mode=inference, the main graph may have the kind inference.
+// - kUnsupportedGraph if the module has several joint graphs
+// - kUnsupportedGraph if the module has a joint graph, and also a forward or backward graph
+// - kUnsupportedGraph if the module has a joint graph, and runs its graphs several times in a step
+// - kBadOptionValue if options contradict each other
 //
 // Complexity: O(nodes + edges + copies log copies), plus a bounded number of calls of min_cut().
 Result<PassResult> partition(Module& module, const PartitionOptions& options, PassContext& context);

@@ -19,16 +19,17 @@ std::optional<Error> check(const Graph& graph, const MarkMap& marks) {
   if (marks.in_backward_alone.is_valid()) {
     const NodeId node = marks.in_backward_alone;
     return refused(graph, node,
-                   "'" + std::string(graph.module().text(read_mark(graph, node).name)) +
-                       "', which the first partition saved, is computed only in backward: " + quoted(graph, node),
-                   "compute it in forward, or remove its ap_must_save");
+                   quoted(graph, node) + " of backward has the mark of the saved value '" +
+                       std::string(graph.module().text(read_mark(graph, node).name)) +
+                       "', but no forward node has this mark",
+                   "compute the value in forward, or remove its mark (ap_must_save)");
   }
   if (!marks.values.empty() || std::ranges::any_of(graph.module().erased, &ErasedNode::is_mark)) return std::nullopt;
   if (marks.without_getitem.is_valid()) {
     return refused(graph, marks.without_getitem,
                    quoted(graph, marks.without_getitem) +
-                       " is marked (ap_must_save) for results that no getitem reads, and no other forward "
-                       "value is marked",
+                       " has the mark ap_must_save_getitem_indices, but no getitem reads the marked results. No other "
+                       "forward value is marked",
                    "the marks belong to another graph: use the marks of this model's first compilation");
   }
   return refused(graph, NodeId(), "no forward value is marked (ap_must_save)",
@@ -46,7 +47,7 @@ Result<Choice> choose_marked(const Graph& graph, Facts& facts, PreferRecompute p
   choice.num_lost = marks.num_lost;
   choice.decisions = std::move(replay.decisions);
   choice.decisions.wanted = "is not marked (ap_must_save)";
-  choice.decisions.remedy = "mark this value, or partition the first graph in a way that saves this value";
+  choice.decisions.remedy = "mark this value (ap_must_save), or let the partition of the first compilation save it";
   return choice;
 }
 

@@ -26,9 +26,10 @@ Result<SaveNetwork::Cut> SaveNetwork::solve() const {
       if (!first.is_valid()) first = node;
       way += std::string(way.empty() ? "" : " -> ") + quoted(graph_, node);
     }
-    return refused(graph_, first, "backward needs a value that can be neither saved nor recomputed: " + way,
-                   "save the results of the call (operator.getitem), not the call. A call that draws random numbers, "
-                   "writes memory or waits is never recomputed");
+    return refused(
+        graph_, first, "backward needs a value that can be neither saved nor recomputed: " + way,
+        "put save tags on the results of the call (its getitem nodes), not on the call. A call that draws random "
+        "numbers, writes memory or waits is never recomputed");
   }
   Cut cut;
   cut.cost = *found->value;

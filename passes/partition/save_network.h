@@ -9,17 +9,19 @@
 
 namespace fxopt {
 
-// The choice of saved values as a minimal cut. Each value is two vertices with an arc between them.
-// The capacity of this arc is the cost of saving the value. Only forward computes the values before
-// the cut. Backward recomputes the values after the cut.
+// The choice of saved values as a minimal cut. Each value has two vertices, with the names `in` and
+// `out`. If `in` is on the source side of the cut and `out` is on the sink side, the value is
+// saved. If `in` is on the source side, only forward computes the value. If `in` is on the sink
+// side and backward needs the value, backward computes or recomputes the value. These arcs exist:
 //
-//   source -> in      backward must not recompute the value
-//   in     -> sink    backward must compute or recompute the value
-//   in     -> out     the cost of saving the value
-//   out    -> in      an arc to the `in` of each consumer of the value
-//   out    -> sink    backward must have the value, saved or recomputed
+//   source -> `in`    backward must not recompute the value
+//   `in`   -> sink    backward must compute or recompute the value
+//   `in`   -> `out`   the capacity is the cost of saving the value
+//   `out`  -> `in`    from the `out` of the value to the `in` of each consumer of the value
+//   `out`  -> sink    backward must have the value, saved or recomputed
 //
-// The functions of choice.h decide which arcs each value gets.
+// The capacities of the other four kinds of arcs are unlimited. The functions of choice.h decide
+// which arcs each value gets.
 class SaveNetwork {
  public:
   static constexpr int64_t kNever = Arc::kNoLimit;  // the cost of a value that cannot be saved
@@ -35,7 +37,9 @@ class SaveNetwork {
 
   struct Cut {
     int64_t cost = 0;
-    IdMap<NodeId, bool> is_after;  // true for values that backward recomputes if it needs them
+    // True if the vertex `in` of the value is on the sink side. If backward needs this value,
+    // backward recomputes the value.
+    IdMap<NodeId, bool> is_after;
   };
   // Among the cheapest choices, returns the choice whose saved values come latest in the schedule.
   // Errors: those of min_cut(), and kUnsupportedGraph if a value can be neither saved nor

@@ -77,7 +77,7 @@ class Planner {
       error = refused(graph_, input,
                       quoted(graph_, input) + " holds several results, and " + quoted(graph_, reader) +
                           " of backward reads it as a whole",
-                      "let backward read its results (operator.getitem), which can be saved");
+                      "let backward read single results through getitems. Single results can be saved");
     };
     for (const NodeId node : plan_.backward) graph_.for_each_input(node, [&](NodeId input) { read(input, node); });
     for (size_t i = halves_.num_forward_outputs; i < halves_.leaves.size(); ++i) {
@@ -181,8 +181,8 @@ class Planner {
     if (!found.has_value()) return std::nullopt;
     return refused(graph_, found->node,
                    quoted(graph_, found->node) + " belongs to forward, but must stay after " +
-                       quoted(graph_, found->dependence.on) + " of backward (" +
-                       std::string(name_of(found->dependence.why)) + ")",
+                       quoted(graph_, found->dependence.on) + " of backward, because of a dependence of kind `" +
+                       std::string(name_of(found->dependence.why)) + "` (fxopt help dependences)",
                    "forward ends before backward starts, so no forward node may come after a backward node");
   }
 

@@ -51,17 +51,23 @@ class Transplant {
 
   // Returns the number of leaves of the source graph's output.
   size_t num_leaves() const { return from_leaves_.size(); }
-  // Appends a leaf of the source graph's output to the new output, with the spec of the leaf. If a
-  // metadata entry of the source graph's output node is a list with one element for each leaf, also
-  // copies the element of this leaf.
+  // Appends a leaf of the source graph's output to the new output, with the spec of the leaf.
+  // OutputSpec::of is the name of a placeholder. If the new graph has this placeholder, the new
+  // spec contains the new name of the placeholder.
+  //
+  // If a metadata entry of the source graph's output node is a list with one element for each leaf,
+  // also copies the element of this leaf.
   void return_leaf(size_t leaf);
   // Appends a saved value to the new output.
   void return_saved(NodeId node);
-  // Adds the output. Call it after the last leaf. The output is a flat list if the outermost
-  // container of the source graph's output is a list. Otherwise it is a flat tuple. If
-  // `keeps_specs` is false, the leaves get no specs. Otherwise the references of the specs to other
-  // inputs and outputs (alias_of_input, `of`) point into the new graph. References into other
-  // graphs are dropped.
+  // Adds the output. Call finish() after the last leaf. The output is a flat list if the outermost
+  // container of the source graph's output is a list. Otherwise the output is a flat tuple. If
+  // `keeps_specs` is false, the leaves get no specs.
+  //
+  // The spec of an input or output may contain the index of an aliased input or output
+  // (`alias_of_input`, `alias_of_output`). finish() replaces each of these indices by the index in
+  // the new graph. If the new graph does not have the aliased input or output, finish() removes the
+  // index.
   void finish(bool keeps_specs);
 
  private:
@@ -90,21 +96,29 @@ class Transplant {
   // An entry in the metadata of an output node. The entry is a list with one element for each leaf.
   struct LeafEntries {
     StringId key;
-    // The elements of the list, in the pool of the new graph. A leaf without an element has `none`.
+    // The elements of the list, in the pool of the new graph. The element of a leaf is `none` if
+    // the leaf is a saved value, or if the output of its source graph does not have this entry.
     std::vector<Arg> elements;
   };
-  // The spec of an input or output may state that it aliases another input or output. finish()
-  // writes these references for the new graph.
+  // The spec of an input or output may state an alias: the input or output shares memory with
+  // another input or output. finish() writes the aliases of the new graph.
   struct InputAlias {
-    NodeId input;     // the input with the spec
-    NodeId other;     // the aliased input in the new graph; invalid if the new graph does not have it
-    NodeId original;  // the aliased input in `from_`; invalid after find_aliases() has set `other`
+    NodeId input;  // the input with the spec, in the new graph
+    // The aliased input, as a node of the new graph. find_aliases() sets `other`. Invalid before
+    // that call, and if the new graph does not have the aliased input.
+    NodeId other;
+    // The aliased input, as a node of the source graph. find_aliases() uses this id once to set
+    // `other`, and then sets `original` to an invalid id.
+    NodeId original;
   };
   struct OutputAlias {
-    size_t leaf = 0;       // the leaf whose spec states the alias
-    NodeId input;          // invalid if the leaf aliases no input
-    int64_t leaf_of = -1;  // index of the aliased output leaf of `from`; negative if the leaf aliases none
-    const Graph* from = nullptr;
+    size_t leaf = 0;  // index of a leaf in the new output. The spec of this leaf states the alias
+    NodeId input;     // the aliased input in the new graph; invalid if there is none
+    // Index of the other leaf, if `leaf` aliases another leaf of the source graph's output.
+    // Negative if `leaf` aliases no other leaf. The index counts the leaves in the output of
+    // `from`.
+    int64_t leaf_of = -1;
+    const Graph* from = nullptr;  // the source graph of `leaf`
   };
   std::vector<Arg> from_leaves_, leaves_;
   std::vector<LeafEntries> from_entries_, entries_;

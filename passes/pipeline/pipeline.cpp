@@ -226,7 +226,7 @@ Error numerics_error(const PipelineStep& step, Numerics needs, Numerics allowed)
   return Error{ErrorCode::kUsage,
                step.text + " has the numerics class " + needed + ", which --numerics " + std::string(name_of(allowed)) +
                    " does not allow",
-               "if results may change that far, add --numerics " + needed,
+               "to allow this change of results, add --numerics " + needed,
                {}};
 }
 

@@ -56,9 +56,14 @@ struct StepReport {
   double check_seconds = 0;  // time of the structural hash, the verifier and the prover
   size_t nodes_before = 0;
   size_t nodes_after = 0;
-  // Whether the module is proved to compute the same results as before the step. kNone if no proof
-  // was requested, or if the pass changed only phases, tags and other annotations. Changed
-  // annotations are proved together with the following step.
+  // Whether the module is proved to compute the same results as before the step. The verdict is
+  // kNone in three cases:
+  // - No proof was requested.
+  // - No proof ran directly after the pass, because the pass changed nothing, or may change only
+  //   phases, tags and other annotations. The next proof compares with a module from before this
+  //   step, so that proof covers this step as well.
+  // - The pass may change only annotations, and the proof directly after the pass succeeded. If
+  //   this proof fails, the verdict is kUnproved.
   ProofVerdict proof = ProofVerdict::kNone;
   // The reason if `proof` is kUnproved. Later passes are then proved against the output of this
   // step.
@@ -72,7 +77,10 @@ struct RunOptions {
   // After each pass that changed more than annotations (phases, tags, save marks), prove that the
   // module computes the same results as before.
   bool prove = true;
-  // Passes may claim only rewrite rules (claims.h) that change results by at most this much.
+  // How much a rewrite rule may change results. A pass makes a claim (claims.h) if it replaces an
+  // expression by another expression, and the prover needs a rewrite rule to prove them equal. The
+  // claim names this rewrite rule. run_pipeline() returns kUsage if the rule may change results
+  // more than `numerics` allows.
   Numerics numerics = Numerics::kExact;
   // Check with a structural hash whether each pass reports correctly that it changed the module.
   // Also check that passes keep all tags and save marks (decisions.h).
@@ -102,8 +110,8 @@ struct RunReport {
 // - the errors of the passes
 // - kVerify... if the output of a pass breaks an invariant
 // - kNotEquivalent if the output of a pass computes something different from its input
-// - kUsage if a pass claims a rewrite rule that may change results more than `options.numerics`
-//   allows
+// - kUsage if a claim of a pass (PassResult::claims) names a rewrite rule that `options.numerics`
+//   forbids. For example, kExact forbids a rule that reorders sums.
 // - an InternalError if a pass misreports whether it changed the module, or loses a tag or a save
 //   mark (decisions.h)
 Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const RunOptions& options,
@@ -117,8 +125,9 @@ struct StructuralHash {
   std::vector<uint64_t> graphs;  // by id
 
   friend bool operator==(const StructuralHash&, const StructuralHash&) = default;
-  // Returns, for each graph id, whether the graph is unchanged. Returns an empty list if `records`
-  // differs. O(graphs).
+  // Returns, for each graph id, whether the graph is unchanged since `before`. Returns an empty
+  // list if the field `records` of the two hashes differs. The module outside of its graphs, or the
+  // list of graphs, then changed. O(graphs).
   std::vector<bool> unchanged_since(const StructuralHash& before) const;
 };
 // O(nodes + arguments).

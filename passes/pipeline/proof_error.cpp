@@ -24,11 +24,11 @@ std::string source_of(const Graph& graph, NodeId node) {
 }
 
 std::string_view change_text(ModuleProof::Change change) {
-  if (change == ModuleProof::Change::kAdded) return "The input graph has no node with this uid";
+  if (change == ModuleProof::Change::kAdded) return "The earlier graph has no node with this uid";
   if (change == ModuleProof::Change::kArguments) {
-    return "The input graph's node with this uid has other arguments, constants or sizes";
+    return "The earlier graph's node with this uid has other arguments, constants or sizes";
   }
-  return "The input graph's node with this uid is the same call, but reads other data. Its operands were computed or "
+  return "The earlier graph's node with this uid is the same call, but reads other data. Its operands were computed or "
          "written differently, or its order with another write, draw or effect changed";
 }
 
@@ -60,7 +60,7 @@ Error proof_error(const Module& judged, const ModuleProof& proof) {
   }
   if (!proof.first_new.is_valid() && is_undecided) return error;
   if (!proof.first_new.is_valid()) {
-    error.hint = "the input graph has every call, but outputs, writes or effects were exchanged or removed";
+    error.hint = "the earlier graph has every call, but outputs, writes or effects were exchanged or removed";
     return error;
   }
   const Graph& graph = after.graph(after.find_graph(proof.graph));
@@ -69,7 +69,7 @@ Error proof_error(const Module& judged, const ModuleProof& proof) {
   error.where.module_path = after.text(graph[proof.first_new].module_path);
   error.where.source = source_of(graph, proof.first_new);
   error.where.excerpt = call_line(graph, proof.first_new);
-  error.hint = "the node shown is the first call that the input graph does not compute. ";
+  error.hint = "this call is the first that the earlier graph does not compute. ";
   error.hint += change_text(proof.change);
   return error;
 }

@@ -15,10 +15,17 @@
 
 namespace fxopt {
 
-// Data that some passes of a pipeline write, and that later passes rely on. If a pass must write
-// the data before other passes rely on it, PassRules::needs of that pass lists the data, because
-// the data must still be open to changes. If a pass relies on the data, PassRules::ends of that
-// pass lists the data. No later pass of the pipeline may then have the data in `needs`.
+// Data that some passes of a pipeline write, and that later passes rely on. The data is open while
+// passes may still write the data: until the first pass that relies on the data. The lists
+// PassRules::needs and PassRules::ends restrict the order of passes:
+// - `needs` lists the data that must still be open at the first run of the pass, because the pass
+//   writes the data.
+// - `ends` lists the data that is no longer open after the pass, because the pass relies on the
+//   data.
+//
+// For example, `sac` writes tags, and has kTags in `needs`. `remat` carries out tags, and has kTags
+// in `ends`. Therefore, the first run of `sac` must not come after `remat`. Later runs of `sac` may
+// come after `remat`.
 enum class OpenQuestion : uint8_t {
   kPhases,  // the phases of nodes, in a graph without phase markers
   kTags,    // the tags of nodes
@@ -32,8 +39,11 @@ struct EnumNames<OpenQuestion> {
 // How a pass may change the computation. A term applies always, or only if an option has a certain
 // value.
 enum class ProofTerm : uint8_t {
-  // The pass changes only phases, tags and other annotations. The changes are proved together with
-  // the changes of the next pass.
+  // The pass changes only phases, tags and other annotations. The runner usually skips the proof
+  // after this pass. The next proof then covers the changes of this pass and of the next pass. The
+  // runner does not skip the proof in two cases:
+  // - No pass follows.
+  // - The proof of the next pass may compare with the module from directly before the next pass.
   kMarksOnly,
   // The pass leaves out random draws, so later draws return other numbers.
   kDropsDraws,
@@ -59,7 +69,9 @@ struct ProofRule {
 struct PassRules {
   struct End {
     OpenQuestion question;
-    std::string_view why;  // how the pass relies on the data: "remat carries out the tags"
+    // The part of an error message that states how the pass relies on `question`. For example,
+    // `remat` and kTags have the text "remat carries out the tags".
+    std::string_view why;
   };
   std::vector<OpenQuestion> needs = {};
   std::vector<End> ends = {};
@@ -102,9 +114,11 @@ struct PassInfo {
   std::function<Result<BoundPass>(const OptionTexts&)> bind;
 };
 
-// Returns the reason why `later` must not come after `earlier` in a pipeline, such as "the later
-// pass writes tags, but remat carries out the tags", where `remat` is the earlier pass. Returns ""
-// if this order is allowed.
+// Returns the reason why `later` must not come after `earlier` in a pipeline. Returns "" if this
+// order is allowed. For example, the following text is the reason why `sac` must not come after
+// `remat`:
+//
+//   "the later pass writes tags, but remat carries out the tags"
 std::string order_conflict(const PassInfo& earlier, const PassInfo& later);
 
 // All passes, sorted by name.

@@ -9,8 +9,10 @@
 
 // The values that CPU offload moved off the device, and the backward nodes that reload them.
 //
-//   %c = ao.offload(%f)     %h = ao.wait_tensor(%c, ...)     forward; frees %f after the wait
-//   %r = ao.reload(%h)      %b = ao.wait_tensor(%r)          backward
+//   %c = ao.offload(%f)           # forward
+//   %h = ao.wait_tensor(%c, ...)  # forward; after this wait, %f is freed
+//   %r = ao.reload(%h)            # backward
+//   %b = ao.wait_tensor(%r)       # backward; %b has the same values as %f
 //
 // When `remat` copies a consumer of %f, the copy must read %b.
 
@@ -33,9 +35,10 @@ class Reloads {
   bool is_offload(NodeId node) const { return offloads_.get(node); }
   bool empty() const { return empty_; }
 
-  // Returns the nodes that must move before `reader`, in order, so that `reader` reads the reload
-  // of `offloaded`. Returns nothing if one of these nodes has several inputs, or if one of these
-  // nodes is `reader`. O(1).
+  // Returns the nodes that must move before `reader`, so that the reload of `offloaded` is complete
+  // before `reader`. These nodes are the ao.reload call and the wait for it, in this order, without
+  // nodes that are already before `reader`. Returns std::nullopt if one of these nodes cannot move
+  // before `reader`, because it is `reader` itself or has several inputs. O(1).
   std::optional<std::vector<NodeId>> to_hoist(NodeId offloaded, NodeId reader) const;
 
  private:

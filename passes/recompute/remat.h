@@ -40,8 +40,10 @@ struct RematOptions {
 // - recomputed: copies that were made
 // - redirected: edges that now read a copy
 // - erased: forward nodes that lost their last user
-// - hoisted: nodes that moved to an earlier place: size queries, and reloads of offloaded values
-//   with their waits
+// - hoisted: nodes that moved to an earlier place. Three kinds of nodes move:
+//   - a reload of a value that CPU offload moved off the device (reloads.h)
+//   - the wait for such a reload
+//   - a backward call that reads only the size of a value to be recomputed
 // - into-forward: backward calls that moved to forward, because they read only the size of a value
 //   to be recomputed
 // - own-subgraphs: get_attr nodes that were added by the option `own-subgraphs`
@@ -53,13 +55,16 @@ struct RematOptions {
 // graph without any backward node).
 //
 // Errors: kTagUnrepeatable if backward needs a value that must be recomputed but cannot be
-// recomputed. With compat=torch, kUnsupportedGraph if PyTorch refuses the graph: PyTorch refuses
-// random ops in recompute regions, and several regions that need copies. O(nodes + edges + copies
-// log copies).
+// recomputed. With compat=torch, kUnsupportedGraph in two cases, which PyTorch refuses as well:
+// - A tag requests the recompute of a random op, even if backward does not need the value.
+// - Copies are needed in more than one backward region. A backward region is a run of consecutive
+//   backward nodes.
+//
+// O(nodes + edges + copies log copies).
 Result<PassResult> remat(Graph& graph, const RematOptions& options, PassContext& context);
 
-// Like remat(), but carries out `decisions`. The pass named `pass` made these decisions, not only
-// from tags: it may also use a minimal cut or save marks.
+// Like remat() with default options, but carries out `decisions`. The pass with the name `pass`
+// made the decisions. That pass may use not only tags, but also save marks or a minimal cut.
 Result<PassResult> remat_as_decided(Graph& graph, TagDecisions decisions, PassContext& context, std::string_view pass);
 
 }  // namespace fxopt

@@ -240,7 +240,7 @@ class Planner {
     });
     if (!can)
       block_once(node, TagRule::kOffload, "offloaded",
-                 "saved: its operand is offloaded, and a copy of this node could not read the reloaded value");
+                 "saved: its operand is offloaded, and a recomputed copy could not use the reloaded operand");
     return can;
   }
 
@@ -301,12 +301,12 @@ class Planner {
     if (rule == TagRule::kNone) return {};
     if (rule == TagRule::kReturned) {
       return {rule, "returned-alias",
-              "the graph returns this value's memory, and also a view of it that backward creates"};
+              "several outputs of the graph share this value's memory, and backward computes one of these outputs"};
     }
     return {rule, "mutated",
             facts_.repeats.is_written_later(node)
                 ? "an op writes to the value in place, and a recomputed value would lack the write"
-                : "an op writes to this node's operands before backward would recompute the node"};
+                : "an operand is changed in place before the recompute, so a recomputed value may differ"};
   }
 
   // Warns that PyTorch makes the copy although it may have other values.
@@ -325,8 +325,8 @@ class Planner {
 
   Error unrepeatable_error(NodeId node, NodeId consumer) const {
     return refused(graph_, node,
-                   quoted(graph_, node) + " " + std::string(decisions_.wanted) + " and backward needs it (" +
-                       quoted(graph_, consumer) + "), but it " + std::string(unrepeatable_.get(node)),
+                   quoted(graph_, node) + " " + std::string(decisions_.wanted) + " and is needed by " +
+                       quoted(graph_, consumer) + " in backward, but it " + std::string(unrepeatable_.get(node)),
                    std::string(decisions_.remedy), ErrorCode::kTagUnrepeatable);
   }
 

@@ -20,7 +20,7 @@ struct RematStep {
 
 struct RematRegion {
   std::vector<NodeId> nodes;     // in schedule order; excludes the nodes in RematPlan::sizes
-  std::vector<RematStep> steps;  // one step for each node of the region that reads a copy
+  std::vector<RematStep> steps;  // one step for each node in `nodes` that reads a copy
 };
 
 struct RematPlan {

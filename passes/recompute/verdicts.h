@@ -19,8 +19,11 @@ namespace fxopt {
 // All data that `remat` reads before it makes a plan. The object refers to the graph and its facts,
 // and is valid until they change.
 struct RematFacts {
+  // Decides from the tags of the graph which values are recomputed (decide_tags()).
   RematFacts(Facts& facts, Compat compat);
-  RematFacts(Facts& facts, TagDecisions decided);  // for decisions that were not made by tags
+  // Uses the decisions `decided` of the caller. These decisions may have other sources than tags,
+  // such as a minimal cut.
+  RematFacts(Facts& facts, TagDecisions decided);
 
   const PhaseMap& phases;
   bool holds_backward = false;  // whether some node has the phase backward, recorded or inferred
@@ -36,22 +39,24 @@ struct RematFacts {
 bool is_view_of_kept(const RematFacts& facts, const RematPlan& plan, NodeId node);
 
 // Returns the verdict on each tagged node:
-//   honoured     the value is recomputed or saved, as tagged
-//   moot         backward does not read the value, directly or through a view. In addition, copies
-//                do not read the value, or the value is a view of memory that is kept anyway.
-//   overridden   backward reads the value, but a rule decided against the tag. The verdict names
-//                this rule.
-//   implied      the value is a view of memory that is kept anyway, and backward reads the view.
+//   honoured:    the value is recomputed or saved, as tagged
+//   moot:        neither backward nor a recomputed copy reads the value, directly or through a
+//                view. The verdict is also moot in a second case: the value is tagged for
+//                recompute, only recomputed copies read the value, and the value is a view of
+//                memory that is kept anyway.
+//   overridden:  backward or a recomputed copy reads the value, but a rule decided against the tag.
+//                The verdict names this rule. Ignored tags on backward nodes are also overridden.
+//   implied:     the value is a view of memory that is kept anyway, and backward reads the view.
 //                Nothing needs to be recomputed (rule kept_anyway).
-//   conflicting  the value is tagged for recompute, but would differ if it were recomputed (rule
+//   conflicting: the value is tagged for recompute, but would differ if it were recomputed (rule
 //                unrepeatable)
 // O(nodes + edges).
 IdMap<NodeId, TagVerdict> judge_tags(const Graph& graph, const RematPlan& plan, const RematFacts& facts);
 
 // Returns the verdict on each value with the save mark `ap_must_save`, in schedule order:
-//   honoured     backward reads the saved value, or a view of it
-//   moot         backward does not read the value
-//   overridden   backward recomputes the value, because of the rule in the verdict
+//   honoured:    backward or a recomputed copy reads the saved value, or a view of the value
+//   moot:        neither backward nor a recomputed copy reads the value, directly or through a view
+//   overridden:  backward recomputes the value, because of the rule in the verdict
 // The first element of a pair is the marked value. If one result of a call is marked, the marked
 // value is the getitem of the result. Getitems of one result share one verdict. O(nodes + edges).
 std::vector<std::pair<NodeId, TagVerdict>> judge_marks(const Graph& graph, const RematPlan& plan,
@@ -64,9 +69,9 @@ struct TagForecast {
   IdMap<NodeId, TagVerdict> verdicts;
   std::vector<std::pair<NodeId, TagVerdict>> marks;  // as in judge_marks()
   IdMap<NodeId, bool> recomputed;                    // whether some region would copy the node
-  // Whether backward reads the value or a view of it, in the input graph.
+  // Whether backward of the input graph reads the value or a view of the value.
   IdMap<NodeId, bool> read;
-  // Whether `read` is true for the node, or a copy would read the node.
+  // Whether `read` is true, or a recomputed copy would read the value or a view of the value.
   IdMap<NodeId, bool> needed;
   bool holds_backward = false;
 };

@@ -41,8 +41,8 @@ struct FsdpGathersOptions {
           "parameters of forward.");
     field("through", self.through,
           "Calls after an all-gather that also get the tag. chain: all calls that only view, copy, cast, split or join "
-          "the gathered parameter; wait: only the calls up to the wait, so that partition{compat=torch} saves a "
-          "transposed parameter.");
+          "the gathered parameter; wait: only the calls up to the wait. With wait, partition{compat=torch} can save a "
+          "view of the gathered parameter, such as its transpose.");
     field("strength", self.strength, kStrengthHelp);
     field("marked", self.marked, kMarkedHelp);
   }
@@ -51,11 +51,18 @@ struct FsdpGathersOptions {
 
 // Tags the FSDP all-gathers of forward. An all-gather belongs to FSDP if it gathers only
 // parameters. The recorded or inferred roles of the graph's inputs show which inputs are
-// parameters. Also tags the casts and views before an FSDP gather, and the wait. With
-// through=chain, also tags the calls after the wait that only view, copy, cast, split or join
-// gathered parameters. With policy=save, the pass tags only some nodes: if other calls read a
-// gathered parameter, the pass tags the node that allocates its memory. An existing MUST_SAVE
-// stays, with a remark. Other tags are replaced.
+// parameters. With policy=recompute, the pass tags these calls:
+// - the casts and views before an FSDP all-gather
+// - the all-gather, and its wait
+// - with through=chain, also the calls after the wait that only view, copy, cast, split or join
+//   gathered parameters
+//
+// With policy=save, the pass tags only calls in this list that allocate the memory of a gathered
+// parameter, and only if nodes outside of the list read this memory. For example, the wait and a
+// view share the memory of the all-gather. If a matmul reads the view, only the all-gather is
+// tagged.
+//
+// An existing MUST_SAVE stays, with a remark. Other tags are replaced.
 //
 // Counters: tagged-recompute, tagged-save. Notes: gathers (the number of FSDP all-gathers).
 // Warnings: no-gathers. Remarks: kept-tag. If the graph has no phase markers, phases are inferred.

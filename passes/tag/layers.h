@@ -9,15 +9,17 @@ namespace fxopt {
 // The checkpoint region or the layer of each forward node. Policies use it to save values that
 // cross from one layer to another.
 //
-// The first of these rules that applies decides (see region_key() for regions and module paths):
-// - A node with a region or a module path belongs to that region, or to the layer in that path.
-// - Forward calls that read an input may have layers. If all these layers are the same layer, the
-//   input belongs to this layer. So the parameters of a layer belong to that layer.
-// - A call without a path may have operands that have a layer and are either inputs or nodes with a
-//   path. The call belongs to the layer with the highest number among these operands' layers.
-// - If all operands with a layer are themselves calls without a path, the operand that is latest in
-//   the schedule decides. The call belongs to the layer of this operand.
-// - If no operand of a call has a layer, the call does not belong to any layer.
+// The first matching rule determines the layer of a node. A checkpoint region counts as a layer.
+// 1. A node in a checkpoint region with an id has its own layer: this region. Any other node with a
+//    layer number in its module path also has its own layer: the layer with this number
+//    (region_key()).
+// 2. An input gets the layer that its readers in forward have by rule 1. If these layers differ,
+//    the input has no layer. For example, a parameter that only layer 3 reads belongs to layer 3.
+// 3. A forward call without its own layer gets the highest layer of its operands. This rule
+//    considers only operands whose layer follows from rule 1 or 2.
+// 4. If rule 3 finds no layer, the call gets the layer of an operand whose layer follows from rule
+//    3 or 4. If several operands have a layer, the last operand in the schedule is used.
+// 5. If no operand has a layer, the call has no layer.
 //
 // If autograd runs a backward inside forward (torch.func.grad, AOTAutograd's joint graphs), the
 // calls of that backward have no module path. Therefore, the activations and parameters that these
@@ -34,10 +36,12 @@ class Layers {
   // may be in a later layer or in an earlier layer: forward visits the layers in ascending order,
   // and a backward inside forward visits the layers in descending order.
   //
-  // Also returns true if `user` has a region or a layer number in its module path, and `maker` has
-  // neither. The layers of the operands of `maker` do not matter, and `maker` need not belong to a
-  // layer. Examples of such a `maker` are a sum between two layers, and a parameter that an inner
-  // step of an optimizer computes.
+  // Also returns true if two conditions hold, even if `maker` and `user` have the same layer:
+  // - `user` has its own layer (rule 1 of the class).
+  // - `maker` has no layer, or rule 3 or 4 derived the layer of `maker` from operands.
+  //
+  // One example of such a `maker` is a sum between two layers. Another example is a parameter that
+  // an inner step of an optimizer computes.
   bool crosses(NodeId maker, NodeId user) const;
 
  private:
@@ -47,7 +51,7 @@ class Layers {
   const Graph& graph_;
   const PhaseMap& phases_;
   IdMap<NodeId, RegionKey> keys_;
-  IdMap<NodeId, bool> is_derived_;  // whether the node's operands determined its layer
+  IdMap<NodeId, bool> is_derived_;  // whether rules 3 to 5 determined the node's layer
 };
 
 }  // namespace fxopt

@@ -34,12 +34,12 @@ struct EnumNames<MarkedValues> {
 };
 
 inline constexpr std::string_view kStrengthHelp =
-    "Strength of the tags that the policy chooses. must: MUST_SAVE, MUST_RECOMPUTE, and PREFER_RECOMPUTE if the policy "
-    "only prefers recompute; prefer: only PREFER_SAVE and PREFER_RECOMPUTE.";
+    "Strength of the tags that the policy chooses. prefer: PREFER_SAVE and PREFER_RECOMPUTE; must: MUST_SAVE and "
+    "MUST_RECOMPUTE. With must, calls for which the policy only prefers a recompute still get PREFER_RECOMPUTE.";
 inline constexpr std::string_view kMarkedHelp =
     "How to treat values with the mark `ap_must_save`, which an earlier partition wrote. keep: leave the marked values "
-    "untagged, and report them; override: tag the marked values like all other values, so that PREFER_RECOMPUTE wins "
-    "over the mark (needs strength=prefer).";
+    "untagged, and report them; override: tag the marked values like all other values. This needs "
+    "strength=prefer, because PREFER_RECOMPUTE is the only tag of a policy that can win over a mark.";
 
 // Returns kBadOptionValue if marked=override is given without strength=prefer.
 std::optional<Error> check_policy(std::string_view pass, TagStrength strength, MarkedValues marked);

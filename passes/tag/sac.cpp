@@ -110,8 +110,8 @@ class SacTagger {
     if (!head.is_valid()) return;
     result_.remark(
         graph_, head, "no-head",
-        "this call after the last layer is tagged for recompute. The graph has no module lm_head or loss, so `exclude` "
-        "leaves out no call. To save the values of the model's head, name its module in `exclude`");
+        "this call after the last layer is tagged for recompute, because the graph has no module lm_head or loss (the "
+        "default of `exclude`). To save the values of the model's head, name its module in `exclude`");
   }
 
   Tag choose_selected(NodeId node) {

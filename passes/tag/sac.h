@@ -53,9 +53,10 @@ struct SacOptions {
           "`recompute-every` does not count these matmuls.");
     field("save-ops", self.save_ops,
           "With policy=per-op: comma-separated ops to save instead of matmuls, attention and reductions across ranks.");
-    field("save-first-residual", self.save_first_residual,
-          "Tag the first residual sum of each layer MUST_SAVE, so that recomputing later calls of the layer does not "
-          "recompute earlier ones.");
+    field(
+        "save-first-residual", self.save_first_residual,
+        "Give the tag MUST_SAVE to the first residual sum of each layer. A recompute of the calls after this sum then "
+        "does not repeat the calls before it.");
     field("exclude", self.exclude,
           "Comma-separated top-level modules whose calls get no tags. Their values are then saved.");
     field("strength", self.strength, kStrengthHelp);
@@ -68,21 +69,29 @@ struct SacOptions {
 // every forward call outside of `exclude` that has no tag yet gets a save or recompute tag. With
 // policy=none, only calls that `recompute` or `save` selects get a tag. Existing tags stay.
 //
-// A call that gets a tag gets MUST_SAVE in two cases:
-// - The call cannot be repeated. If `recompute` selects the call, the call also gets a remark.
-// - A recomputed call of another layer or region reads the result (layers.h). With this rule,
-//   recomputing a layer does not recompute the previous layer.
+// Under every policy, three kinds of calls get MUST_SAVE if they get a tag:
+// - A call that cannot be repeated, or that returns a symbolic integer. If `recompute` selects the
+//   call, the call also gets a remark. Exception: unless `recompute` or `save` selects it, a
+//   getitem or a wait gets the tag of its input.
+// - A call that would get a recompute tag, and whose result is read by a recomputed call of another
+//   layer or region (layers.h). With this rule, recomputing a layer does not recompute the previous
+//   layer.
+// - With `save-first-residual`, the first residual sum of each layer. This call gets a tag even
+//   with policy=none or in a module of `exclude`.
 //
-// The first residual sum of a layer is its first `add` of two tensors of equal sizes. One tensor
-// was computed inside the layer, and the other tensor outside. If no layer has a residual sum, the
-// pass warns (`no-residual`).
+// A residual sum is an `add` of two tensors of equal sizes. One tensor was computed inside the
+// layer, and the other tensor outside. If `save-first-residual` is set and no layer has a residual
+// sum, the pass warns (`no-residual`).
 //
 // With the default marked=keep, values with the save mark `ap_must_save` stay untagged, with a
-// remark (policy.h). A tag records that `sac` wrote it. A tag on a call that `recompute` or `save`
-// selects counts as a tag of the user, so it does not record `sac`.
+// remark (policy.h). A tag that the policy chooses records the pass `sac` as its source
+// (TagSource::pass). If `recompute` or `save` selects the call, the user chose the tag, and the tag
+// records no source. Other passes then treat the tag like a tag in the input file.
 //
-// If `exclude` has its default and no forward call is in one of its modules, the remark `no-head`
-// names the first call after the last layer that is recomputed.
+// The default of `exclude` names the modules lm_head and loss, the usual head of a model. If the
+// default is in use and no forward call is in these modules, the policy may tag the head for
+// recompute. The remark `no-head` then names one call after the last layer: the first call that the
+// policy tags for recompute.
 //
 // Counters: tagged-save, tagged-recompute. Warnings: no-layers, no-residual. Remarks: marks-kept,
 // no-head.

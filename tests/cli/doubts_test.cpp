@@ -51,7 +51,8 @@ TEST_CASE("cli doubts: opt, mem and tags say what a graph shows", "[cli][doubts]
   for (const char* command : {"opt", "mem", "tags"}) {
     INFO(command);
     CHECK(contains(said(command, kMarkedInForward),
-                   "warning[phase-overruled]: 1 node treated as forward despite the phase mark `backward`, first %j"));
+                   "warning[phase-overruled]: 1 node has the phase mark `backward`, but forward outputs depend on it. "
+                   "fxopt treats it as forward. The first is %j"));
     CHECK(contains(said(command, kDrawnTwice), "warning[drawn-twice]: %e in backward repeats the random draw of %d"));
   }
 }
@@ -73,8 +74,8 @@ TEST_CASE("cli opt: recompute that lowers no peak is told last", "[cli][doubts]"
   const CliResult result = run_fxopt({"opt", file, "-o", out, "--passes", "remat,dce"});
   CHECK(result.exit == 0);
   const size_t last = result.err.rfind("warning[");
-  CHECK(contains(result.err.substr(last),
-                 "warning[recomputed-for-nothing]: 1 node recomputed, but no ideal peak is lower"));
+  CHECK(
+      contains(result.err.substr(last), "warning[recomputed-for-nothing]: 1 node recomputed, but no ideal peak fell"));
 }
 
 TEST_CASE("cli opt: a policy that finds no layers says so", "[cli][doubts]") {

@@ -52,7 +52,7 @@ TEST_CASE("cli run --dry-run: operators without a kernel are listed all at once"
   CHECK(remedies["torchtitan.deterministic_scatter_add.default"] == "none, trace its body");
   CHECK(remedies["higher_order.flex_attention"] == "none, other attention");
   CHECK(remedies["_c10d_functional.all_to_all_single.default"] == "none, several ranks");
-  CHECK(contains(envelope["errors"][0]["message"].get<std::string>(), std::to_string(missing) + " operators of "));
+  CHECK(contains(envelope["errors"][0]["message"].get<std::string>(), std::to_string(missing) + " of "));
   CHECK(contains(envelope["errors"][0]["message"].get<std::string>(), "(" + std::to_string(calls) + " of "));
 }
 

@@ -132,13 +132,14 @@ void check_left_out(const Graph& graph, Facts& facts, const BucketPlan& plan, in
     if (obstacles.code.empty()) continue;
     const size_t at = obstacles.text.rfind('%');
     const std::string named =
-        at == std::string::npos ? "" : obstacles.text.substr(at, obstacles.text.find(' ', at) - at);
+        at == std::string::npos ? "" : obstacles.text.substr(at, obstacles.text.find_first_of(" ,", at) - at);
     if (obstacles.code == "dependence" && bucket_of.contains(named)) {
       INFO(graph.name_of(plan.collectives[i].start) << ": " << obstacles.text);
       CHECK_FALSE(has_order_with(graph, facts, plan, bucket_of[named], i));
       ++judged.refused_by_order;
     }
-    if (obstacles.code == "cap" && bucket_of.contains(named) && obstacles.text.starts_with("the bucket of ")) {
+    if (obstacles.code == "cap" && bucket_of.contains(named) &&
+        obstacles.text.starts_with("together with the bucket of ")) {
       std::vector<size_t> members = plan.buckets[bucket_of[named]];
       members.push_back(i);
       CHECK(bytes_together(plan, members) > cap);

@@ -62,7 +62,7 @@ TEST_CASE("a newcomer's pass that moves a read over a write is stopped, and the 
         "error[FX0420]: after pass 1 (merge-negations): results differ: output 0 (%s)\n"
         "  graph: @g\n  node: %s\n  module: layers.0\n  source: model.py:12\n"
         "  %s: f32[4] = aten.mul.Tensor(%a, %a)\n"
-        "  hint: the node shown is the first call that the input graph does not compute. The input graph's node with "
+        "  hint: this call is the first that the earlier graph does not compute. The earlier graph's node with "
         "this uid is the same call, but reads other data. Its operands were computed or written differently, or its "
         "order with another write, draw or effect changed");
 }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/print/table.h"
+#include "core/text.h"
 
 namespace fxopt {
 

@@ -6,6 +6,7 @@
 #include "cli/print/table.h"
 #include "cli/report/memory/diff.h"
 #include "core/bytes.h"
+#include "core/text.h"
 
 namespace fxopt {
 namespace {

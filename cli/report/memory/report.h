@@ -32,7 +32,7 @@ struct PeakRow {
   bool cut = false;  // memory ran out, so the simulated step ended before its peak
 };
 
-// A symbol that sizes depend on.
+// A symbol of the graph, such as `s0`. The sizes of some storages depend on its value.
 struct SymbolRow {
   std::string name;
   std::optional<int64_t> value;  // used for the peaks; if absent, dependent sizes are unknown
@@ -66,7 +66,7 @@ struct AllocatorRow {
 struct FitRow {
   bool fits = true;
   bool is_certain = true;
-  bool expandable = false;  // whether segments are expandable
+  bool expandable = false;  // true if the allocator uses expandable segments
   int64_t spare = 0;
   std::string node;    // the node at which memory runs out
   uint32_t place = 0;  // schedule position of `node`
@@ -87,7 +87,7 @@ struct Advice {
   int64_t after = 0;             // the peak with this policy
   std::optional<int64_t> spare;  // free memory of the allocator with this policy
   bool is_certain = true;        // false if some sizes are unknown, or if `spare` may be lower
-  bool is_for_budget = false;    // without this policy, the step does not run out of memory, but exceeds a budget
+  bool is_for_budget = false;    // true if the step without this policy fits into memory, but exceeds a budget
   int64_t flops_before = 0, flops_after = 0;
   int64_t moved_before = 0, moved_after = 0;  // bytes that all calls of the graph read and write
 };
@@ -165,15 +165,21 @@ struct DeviceMemory {
   // The number of blocks of hidden memory whose sizes are only estimates.
   size_t hidden_estimates = 0;
   std::vector<std::string> unknown_hidden;  // calls whose workspaces are unknown
-  // The fit with the segments of --alloc-conf. Absent if the memory has no limit.
+  // Says whether the step fits into the allocator's memory, if the allocator uses the kind of
+  // segments (classic or expandable) that --alloc-conf selects. Absent if the memory has no limit,
+  // or if the device has no caching allocator.
   std::optional<FitRow> fit;
-  // The fit with expandable segments, if the segments of `fit` are not expandable. Otherwise the
-  // fit with segments that are not expandable.
+  // Says whether the step fits with the other kind of segments. If `fit` is about classic segments,
+  // the other kind is expandable. If `fit` is about expandable segments, the other kind is classic.
   std::optional<FitRow> other_fit;
   std::string target;  // target of the fit: "on h100", "in 16.00 GiB"
   // Present if the step does not fit or exceeds a budget, and a recompute policy lowers the peak.
   std::optional<Advice> advice;
-  uint32_t drawn_step = 0;  // 1 if timelines show the first step, because memory ran out in it; otherwise 0
+  // 0 if the timelines show the step whose peaks are reported. 1 if the timelines show the first
+  // step instead. The value is 1 if both conditions hold:
+  // - The reported peaks are those of a later step.
+  // - Memory already ran out in the first step, with the segments that --alloc-conf selects.
+  uint32_t drawn_step = 0;
   // The largest number of bytes while each node runs, by schedule position. Filled if
   // MeasureOptions::timelines is set. The sum of `class_at` over all classes is `requested_at`. A
   // class without memory has an empty list.
@@ -214,7 +220,7 @@ struct GraphMemory {
   // The number of storages of unknown size. If it is not 0, every peak is a lower bound.
   size_t unknown = 0;
   std::vector<std::string> unknown_nodes;  // producers of the storages of unknown size
-  std::vector<SymbolRow> symbols;          // symbols that sizes depend on
+  std::vector<SymbolRow> symbols;          // the symbols on which sizes depend
   ScheduleTable schedule;                  // filled if MeasureOptions::timelines is set
   bool has_seconds = false;                // times of calls are known
   bool is_measured = false;                // measured times (--measurement) replace estimates
@@ -254,6 +260,7 @@ bool is_lower_bound(const GraphMemory& memory, const DeviceMemory& device);
 // Returns the first few symbols as text: "s0 = 8 (2..64), u0 unknown (0..)". Returns an empty text
 // if there are no symbols.
 std::string symbols_text(const std::vector<SymbolRow>& symbols);
+inline constexpr size_t kMaxShownSymbols = 5;  // the most symbols that one line lists
 // Returns text such as "8.00 MiB (8388608 B) to 64.00 MiB (67108864 B)" or "at least 8.00 MiB
 // (8388608 B), with no upper bound".
 std::string range_text(const PeakRange& range);

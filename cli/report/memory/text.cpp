@@ -16,7 +16,6 @@ namespace {
 
 constexpr size_t kMaxShownShares = 20;
 constexpr size_t kMaxShownNodes = 5;
-constexpr size_t kMaxShownSymbols = 5;
 constexpr size_t kMaxShownCandidates = 8;
 
 void print_shares(std::ostream& out, std::string_view title, const std::vector<MemoryShare>& shares, int64_t whole) {
@@ -246,11 +245,11 @@ std::string advice_text(const Advice& advice) {
   const std::string_view goal = advice.is_for_budget ? "keeps the budget" : "makes it fit";
   const std::string command = "`fxopt opt " + advice.input + " -o smaller.pb --passes '" + advice.pipeline + "'` ";
   const std::string_view known = advice.is_certain ? "" : " as far as is known";
-  std::string text = advice.holds ? command + std::string(goal) + std::string(known) + ": "
-                                  : "no tried recompute policy is enough (`fxopt help memory` lists them); " + command +
-                                        "lowers the peak most: ";
+  std::string text =
+      advice.holds ? command + std::string(goal) + std::string(known) + ": "
+                   : "no recompute policy that `fxopt help memory` lists is enough. " + command + "comes closest: ";
   text += advice.metric + " peak " + size_text(advice.after);
-  if (advice.before.has_value()) text += " (now " + size_text(*advice.before) + ")";
+  if (advice.before.has_value()) text += " instead of " + size_text(*advice.before);
   if (advice.spare.has_value()) {
     text += std::string(advice.is_certain ? ", " : ", at most ") + size_text(*advice.spare) + " to spare";
   }
@@ -262,7 +261,6 @@ std::string advice_text(const Advice& advice) {
 std::string symbols_text(const std::vector<SymbolRow>& symbols) {
   std::vector<std::string> texts;
   for (const SymbolRow& symbol : symbols) {
-    if (texts.size() == kMaxShownSymbols) break;
     std::string text = printable_line(symbol.name);
     text += symbol.value.has_value() ? " = " + std::to_string(*symbol.value) : " unknown";
     const bool is_one = symbol.min.has_value() && (symbol.min == symbol.max || symbol.min == INT64_MAX);
@@ -272,8 +270,7 @@ std::string symbols_text(const std::vector<SymbolRow>& symbols) {
     }
     texts.push_back(std::move(text));
   }
-  const size_t more = symbols.size() - texts.size();
-  return join(texts, ", ") + (more == 0 ? "" : " and " + std::to_string(more) + " more");
+  return join_first(std::move(texts), kMaxShownSymbols);
 }
 
 std::string range_text(const PeakRange& range) {

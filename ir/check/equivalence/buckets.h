@@ -19,11 +19,15 @@ namespace fxopt {
 struct SideBySide {
   // One of the concatenated tensors.
   struct Part {
-    // Hash of the elements. In the result of a bucketed collective, `name` is the hash of a
-    // collective of the same kind on this tensor alone.
+    // In the result of a `cat`, or in the operand of a collective: a hash of this tensor's
+    // elements. In the result of a bucketed collective: a hash of a separate call that computes
+    // only this tensor's part of the result. This call is a collective of the same kind, and this
+    // tensor is its only operand.
     Hash128 name;
     int64_t width = 0;  // number of elements of this tensor in each row
-    Hash128 data;       // hash of the data that the tensor shows if its offset is 0, otherwise zero
+    // If this tensor starts at offset 0 of its storage: a hash of the content that the tensor shows
+    // (NamedMemory::data_key()). Otherwise zero.
+    Hash128 data;
   };
   int64_t rows = 1;
   DType dtype = DType::kUnspecified;  // type of the elements

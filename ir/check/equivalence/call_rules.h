@@ -16,8 +16,9 @@ namespace fxopt {
 struct CallRule {
   enum class Special : uint8_t {
     kNone,
-    kSize,  // the operators kSize through kElements return properties of argument 0, a tensor, without reading its
-            // bytes
+    // An operator from kSize through kElements returns a property of a tensor (argument 0). It does
+    // not read the bytes of this tensor.
+    kSize,
     kStride,
     kOffset,
     kElements,

@@ -9,16 +9,17 @@
 // Claims are equalities that a pass asserts. Rewrite rules check them.
 //
 // Symbolic execution of a graph cannot detect that two different expressions are equal. A pass that
-// replaces one expression by another therefore makes a claim. The claim names a node, and the
-// rewrite rule that makes the two expressions equal. The claim applies to every node with the
-// claim's uid, in the graph before the pass (the input graph) and in the graph after the pass (the
-// output graph).
+// replaces one expression by another therefore makes a claim. The claim contains the uid of a node,
+// and the rewrite rule that makes the two expressions equal. The graph before the pass is called
+// the input graph, and the graph after the pass is called the output graph. In both graphs, the
+// claim applies to every node that has the uid in the claim.
 //
-// The checker of the rule inspects the state of the execution at such a node. If the rule's
-// conditions hold, the value gets the value number that the rule constructs. A value number is a
-// 128-bit hash of the expression that computes a value. Both sides of the equality then have the
-// same value number. If a condition does not hold, the value keeps its own value number, and the
-// graphs differ. A checker does not depend on any pass, and a pass cannot add a rule.
+// At each of these nodes, the prover checks the conditions of the rewrite rule. The check inspects
+// the state of the symbolic execution. If the rule's conditions hold, the value gets the value
+// number that the rule constructs. A value number is a 128-bit hash of the expression that computes
+// a value. Both sides of the equality then have the same value number. If a condition does not
+// hold, the value keeps its own value number, and the graphs differ. The check does not depend on
+// any pass, and a pass cannot add a rule.
 
 namespace fxopt {
 
@@ -49,13 +50,22 @@ enum class RewriteRule : uint8_t {
   // whose sums this rank receives. The order of sums may change, because in a ring the order
   // depends on an element's position.
   kBucketedReduction,
-  // If the operand of a gather over one group was gathered over another group, the two gathers
-  // together are equal to one gather over both groups. In the single gather, the ranks are in the
-  // order that results from the two gathers.
+  // Two all-gathers in sequence are equal to one all-gather over all ranks whose data is in the
+  // final result. The second all-gather runs over another group than the first all-gather. Example
+  // for rank 0 of the mesh [[0, 1, 2], [3, 4, 5]]:
+  //
+  //   all_gather(all_gather(x, {0, 3}), {0, 1, 2})  ==  all_gather(x, {0, 3, 1, 4, 2, 5})
+  //
+  // The group of the single all-gather lists the ranks in the order of their data in the final
+  // result (ir/alias/rank_order.h).
   kGathers,
-  // In the result of an all-gather, the part of this rank is equal to this rank's input. A `cat`
-  // may join the parts of all ranks along dimension 1 or later. In this case, a row-major copy of
-  // this rank's part of the `cat` result is equal to the input.
+  // In the result of an all-gather, the part of this rank is equal to this rank's input. The rule
+  // also applies if a `cat` joins the parts of all ranks along dimension 1 or later. This rank's
+  // part is then a slice of the `cat` result. A row-major copy of this slice is equal to a
+  // row-major copy of the input:
+  //
+  //   joined = cat([part of rank 0, part of rank 1, ...], dim=1)
+  //   joined[:, columns of this rank].clone()  ==  input.clone()
   kOwnShard,
   // The sum of two reductions is equal to the reduction of the sum. The order of additions changes.
   kAddedReductions,

@@ -32,14 +32,14 @@ std::optional<ByteRange> byte_range_of(const Geometry& geometry);
 // storage's earlier content. The order of writes to disjoint parts therefore does not matter.
 class Pieces {
  public:
-  // Records that `content` is the hash of the content of the bytes `reach`. O(log pieces), plus the
-  // time to move the pieces after these bytes.
+  // Records a write to the bytes `reach`. `content` is a hash that identifies the written content.
+  // O(log pieces + pieces that overlap `reach` or have a higher position).
   void write(const ByteRange& reach, const Hash128& content);
-  // Returns the hash of the content of the bytes `reach`. `rest` is the hash for bytes that no
-  // piece covers. O(log pieces + pieces in `reach`).
+  // Returns a hash that identifies the current content of the bytes `reach`. `rest` is the hash for
+  // bytes that no piece covers. O(log pieces + pieces in `reach`).
   Hash128 seen(const ByteRange& reach, const Hash128& rest) const;
-  // Returns the hash of the content if the bytes `reach` are exactly one piece. Returns nothing if
-  // they consist of several pieces or are smaller than a piece. O(log pieces).
+  // If the bytes `reach` are exactly one piece, returns the hash of this piece's content. If the
+  // bytes consist of several pieces, or are only a part of a piece, returns nothing. O(log pieces).
   std::optional<Hash128> exactly(const ByteRange& reach) const;
   // Returns the hash of the content of the whole storage. `rest` is the hash for bytes that no
   // piece covers. O(1).
@@ -58,8 +58,8 @@ class Pieces {
   void count(const Piece& piece, bool is_added);
 
   std::vector<Piece> list_;  // disjoint pieces, sorted by position
-  // The sum of one hash for each piece (position and content). Unlike a hash of the list, this sum
-  // can be updated in O(1) when a piece is added or removed.
+  // Each piece has a hash of its position and content. `sum_` is the sum of these hashes. Unlike a
+  // hash of the list, this sum can be updated in O(1) when a piece is added or removed.
   Hash128 sum_;
 };
 

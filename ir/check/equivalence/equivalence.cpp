@@ -144,9 +144,9 @@ class Comparison {
       } else if (a.geometry != b.geometry) {
         add("sizes, strides or dtype of " + b.label, b.node);
       } else if (a.storage != b.storage || a.may_share != b.may_share) {
-        add("which tensors share memory with " + b.label, b.node);
+        add("the tensors that share memory with " + b.label, b.node);
       } else if (a.object != b.object || a.may_be != b.may_be) {
-        add("which values are the same tensor object as " + b.label, b.node);
+        add("the values that are the same tensor object as " + b.label, b.node);
       }
     }
   }
@@ -175,7 +175,7 @@ class Comparison {
       if (a.content != found->content || a.geometry != found->geometry) {
         add("the value of " + a.label + " at the end", found->node);
       } else if (a.storage != found->storage) {
-        add("which tensors share memory with " + a.label, found->node);
+        add("the tensors that share memory with " + a.label, found->node);
       }
     }
   }
@@ -190,8 +190,7 @@ class Comparison {
     if (!same_changes()) add("the in-place changes, which autograd counts");
     compare_sets(before_.assertions, after_.assertions, options_.allow_dead_assertions, "the assertions");
     compare_sets(before_.waits, after_.waits, options_.allow_dead_collectives, "the collectives that are waited for");
-    compare_sets(before_.pending, after_.pending, options_.allow_dead_collectives,
-                 "the collectives that still run at the end");
+    compare_sets(before_.pending, after_.pending, options_.allow_dead_collectives, "the collectives without a wait");
   }
 
   void compare_sets(const std::vector<Hash128>& before, const std::vector<Hash128>& after, bool may_lack,
@@ -523,7 +522,7 @@ ModuleProof Prover::prove(const Module& after, const std::vector<bool>& is_known
   proof.refused_claims = state_->refused;
   if (!same_rank(*state_->before, after)) {
     proof.answer = ProofAnswer::kDiffers;
-    proof.differences.push_back({StringId(), "the rank of the file", NodeId()});
+    proof.differences.push_back({StringId(), "the rank or world size recorded in the file", NodeId()});
   }
   std::vector<bool> is_met(tops.size(), false);
   for (State::Known& known : state_->graphs) {

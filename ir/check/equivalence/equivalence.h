@@ -38,12 +38,16 @@ struct ProofDifference {
 
 struct ModuleProof {
   ProofAnswer answer = ProofAnswer::kProved;
-  std::vector<ProofDifference> differences;  // in each graph, outputs come before effects
+  // The differences of one graph are adjacent. Differences of the graph's outputs come before
+  // differences of its effects.
+  std::vector<ProofDifference> differences;
   // Whether one module has top-level graphs that the other module lacks. Only graphs that have the
   // same name in both modules were compared.
   bool has_other_graphs = false;
-  // The first call of the output graph that has no counterpart in the input graph. Both ids are
-  // invalid if every call has a counterpart, for example if only two outputs are exchanged.
+  // The first new call: `graph` is the name of the output graph that contains the call, and
+  // `first_new` is the call. A call is new if no call of the input graph has the same value number
+  // (claims.h). If no call is new, both members are invalid. This happens, for example, if only two
+  // outputs are exchanged.
   StringId graph;
   NodeId first_new;
   // How the first new call differs from the input graph's call with the same uid.
@@ -93,18 +97,21 @@ struct ProofOptions {
   bool as_step = false;
 };
 
-// The kinds of computation that passes may omit if users permit it, each with its word on the
-// command line.
+// A kind of computation that passes may omit if the user permits it, for example random draws
+// whose results are unused.
 struct ProofAllowance {
-  std::string_view word;
-  bool ProofOptions::*option;
+  std::string_view word;       // name of the kind on the command line (`verify --allow`)
+  bool ProofOptions::*option;  // the option that permits the omission
 };
 inline constexpr ProofAllowance kProofAllowances[] = {{"dead-draws", &ProofOptions::allow_dead_draws},
                                                       {"dead-collectives", &ProofOptions::allow_dead_collectives},
                                                       {"dead-assertions", &ProofOptions::allow_dead_assertions},
                                                       {"no-backward", &ProofOptions::allow_no_backward}};
 
-// Sets the option for each kind of computation that passes may omit according to the certificate.
+// Permits in `options` the omissions that a certificate permits. Each word in `certificate.allowed`
+// stands for a kind of computation that passes may omit (ProofAllowance::word). For each known
+// word, this function sets the member of `options` that permits the omission. `module` is the
+// module that contains the certificate.
 void allow(ProofOptions& options, const Module& module, const Certificate& certificate);
 
 // Returns the phases of a graph as resolve_phases() does. Provers need the phases to find out
@@ -118,9 +125,9 @@ class Prover {
  public:
   // Executes all top-level graphs of `before`. With ProofOptions::as_step, executes the step of
   // `before` instead. Refuses a claim if the claim's rewrite rule changes numerics more than
-  // `options.numerics` allows. Computes phases itself if `phases` is empty or with
-  // ProofOptions::as_step. Otherwise `phases` must know the graphs of `before` as they are now.
-  // O(nodes + arguments + tensors).
+  // `options.numerics` allows. If `phases` is empty, the constructor computes the phases of the
+  // graphs itself. It also does so if ProofOptions::as_step is set. Otherwise `phases` must return
+  // the phases of the current graphs of `before`. O(nodes + arguments + tensors).
   explicit Prover(const Module& before, const ProofOptions& options = ProofOptions(), std::vector<Claim> claims = {},
                   const PhasesOf& phases = PhasesOf());
   ~Prover();
@@ -133,19 +140,21 @@ class Prover {
   ModuleName name() const;
 
   // Whether a new Prover for `module` would return the same name() as this Prover. `module` must be
-  // the module that was proved last. The names may differ if passes removed all backward nodes,
-  // because a new Prover may then assume that autograd differentiates the graph. `phases` is as in
-  // the constructor, for the graphs of `module`. O(nodes + edges).
+  // the module that was proved last. name() also hashes whether autograd may differentiate each
+  // graph. The Prover decides this once, from the graphs of the input module. A graph that contains
+  // backward nodes is not differentiated. If passes removed all backward nodes, a new Prover may
+  // decide that autograd may differentiate the graph. The names then differ. `phases` is as in the
+  // constructor, for the graphs of `module`. O(nodes + edges).
   bool is_named_alike(const Module& module, const PhasesOf& phases = PhasesOf()) const;
 
   // Compares the graphs of `after` with the graphs of the input module by name. `after` is another
   // module, or the input module after a change. The answer is kUndecided if steps are compared and
   // a module contains no step. The complexity is that of the constructor.
   //
-  // `is_known` is used only if `after` is the module of the constructor. The vector has one entry
-  // for each graph id. An entry is true if the graph has not changed since the last successful
-  // proof. prove() does not execute this graph again. If `is_known` is empty, all graphs are
-  // executed.
+  // `is_known` is used only if `after` is the same object as the constructor's argument `before`.
+  // The vector has one entry for each graph id. An entry is true if the graph has not changed since
+  // the last successful proof. If no subgraph has changed, prove() executes only the changed
+  // top-level graphs. If `is_known` is empty, all graphs are executed.
   ModuleProof prove(const Module& after, const std::vector<bool>& is_known = std::vector<bool>());
 
  private:

@@ -21,12 +21,12 @@
 //
 // The execution models objects as Python and ATen do:
 //
-//   tensor in a value   refers to an object. An in-place operator returns the object that it
-//                       received.
-//   object              has a storage and a geometry (sizes, strides, offset, dtype). `set_`
-//                       changes the storage, and `t_` changes the geometry.
-//   storage             has a content and a group of possible aliases. A running collective may not
-//                       have filled the storage yet.
+// - Each tensor in the value of a node refers to a tensor object. An in-place operator returns the
+//   object that it received.
+// - Each object has a storage and a geometry (sizes, strides, offset, dtype). `set_` gives the
+//   object another storage, and `t_` changes the geometry.
+// - Each storage has a content and a group of possible aliases. A running collective may not have
+//   filled the storage yet.
 //
 // A call reads the current content of a storage through the geometry of an object. The value number
 // of a call is therefore a hash of its target and its arguments. Each tensor argument contributes
@@ -71,8 +71,8 @@ struct Axioms {
   // True while the input graph is executed. During that time, recorded facts become axioms.
   bool is_open = true;
   // Whether recorded results of calls are axioms. If false, the value number of a call contains the
-  // call's recorded result, so two calls with different recorded results differ. False is enough if
-  // both graphs were recorded in the same way.
+  // call's recorded result, so two calls with different recorded results differ. Use true if the
+  // two graphs come from separate traces (ProofOptions::recorded_apart), and otherwise false.
   bool keeps_results = false;
   // Whether a random draw is identified by the name of its node. If false, the draw is identified
   // by the state of the random generator. True if the caller allows passes to remove unused draws.
@@ -84,14 +84,17 @@ struct Axioms {
   HashMap<Hash128, SymInt, Hash128Hash> integers;
   HashMap<Hash128, ValueShape, Hash128Hash> inputs;  // inputs by position, attributes by name
   HashMap<Hash128, ValueShape, Hash128Hash> results;
-  std::vector<Hash128> made;                   // hashes of the first contents of the input graphs' storages
+  // NamedStorage::made of each storage in the input graphs. This hash normally identifies the call,
+  // input or attribute that created the storage.
+  std::vector<Hash128> made;
   HashSet<Hash128, Hash128Hash> made_by_name;  // `made` as a set, filled on first use
   // Transpositions of tensors with an unknown geometry. The key is the geometry after the
   // transposition. The value holds a hash of the transposition, and the geometry before the
   // transposition. A second transposition with the same hash restores this geometry.
   HashMap<GeometryId, std::pair<Hash128, GeometryId>> undone;
-  // Hashes of the reshapes that are known to be views. The input graph contains these reshapes as
-  // `view`, which raises an error if a copy is necessary.
+  // Hashes of `reshape` calls that are known to return a view and not a copy. For each of these
+  // hashes, the input graph contains a `view` call with the same hash. A `view` call raises an
+  // error if a copy is necessary. A `reshape` with equal arguments therefore returns a view.
   HashSet<Hash128, Hash128Hash> shown;
   // Hashes of the integers that had no recorded value when the execution first needed them.
   HashSet<Hash128, Hash128Hash> asked;
@@ -106,8 +109,10 @@ struct NamedNode {
   NodeId node;
   uint64_t uid = 0;
   Hash128 key;
-  // A 64-bit hash of the call without the contents of operands and without other dependencies. It
-  // only makes the explanation of a difference more precise.
+  // A 64-bit hash of the call's target and arguments. A tensor argument normally contributes only
+  // its geometry. Unlike `key`, this hash does not depend on contents of tensors, on modes, or on
+  // the states of generators and process groups. It only makes the explanation of a difference more
+  // precise.
   uint64_t arguments = 0;
   // True for a view if the sizes and strides of its result are unknown. They cannot be calculated,
   // and the input graph does not record them (see Axioms).
@@ -120,25 +125,37 @@ struct EndValue {
   std::string label;  // the name in reports: "output 3", "input x", "attribute w"
   Hash128 content;    // hash of the visible content, without sizes and strides
   Hash128 geometry;   // hash of the geometry
-  // The number of the storage. Storages are numbered from 1 in the order of the values. The number
-  // is 0 if the value is not a tensor.
+  // The number of the storage. Storages are numbered from 1 in the order of the values: inputs,
+  // then outputs. The number is 0 in these cases:
+  // - The value is not a tensor.
+  // - The value is an attribute, and no input or output has the same storage.
   uint32_t storage = 0;
-  // The number of the tensor object. Objects are numbered in the same way as storages. One object
-  // may be returned twice.
+  // The number of the tensor object. Objects are numbered in the same way as storages. Two values
+  // may have the same number, because a graph may return one object twice.
   uint32_t object = 0;
-  // The number of the first earlier value that may be the same object, or 0 if no such value
-  // exists.
+  // Some earlier values may be the same tensor object as this value. `may_be` is the number of the
+  // first of these earlier values. Only tensors are counted, from 1. `may_be` is 0 in these cases:
+  // - The value is an attribute, or it is not a tensor.
+  // - No earlier value may be the same object.
+  // - The first of these earlier values is certainly the same object. Both values then have the
+  //   same number in `object`.
   uint32_t may_be = 0;
-  // The number of the first earlier storage that may be the same storage, or 0 if no such storage
-  // exists.
+  // Some earlier values may have the same storage as this value. `may_share` is the number in
+  // `storage` of the first of these earlier values. `may_share` is 0 in these cases:
+  // - The value is an attribute, or it is not a tensor.
+  // - No earlier value may have the same storage.
+  // - The first of these earlier values certainly has the same storage. Both values then have the
+  //   same number in `storage`.
   uint32_t may_share = 0;
   // Whether an attribute's value differs from its value at the start.
   bool is_changed = false;
 };
 
-// A call that changes a tensor in place. `kept_by` lists the earlier calls that took or returned
-// the tensor, without duplicates. Autograd may have kept the tensor for these calls. In that case,
-// autograd refuses to differentiate.
+// A call that changes a tensor in place. `kept_by` lists the calls that took or returned a tensor
+// in the changed storage, without duplicates. Calls before the previous change of this storage are
+// not listed. Views, calls that may return a view (for example `reshape`), getitems of containers
+// and queries for sizes are not listed either. Autograd may have kept the tensor for a listed call.
+// In that case, autograd refuses to differentiate this call after the change.
 struct ChangeInPlace {
   Hash128 call;
   std::vector<Hash128> kept_by;  // sorted
@@ -161,17 +178,20 @@ struct ExecutionEnd {
   std::vector<std::pair<Hash128, std::vector<Hash128>>> collectives;
   // The sends and receives of each group. A pass must not remove a send or a receive.
   std::vector<std::pair<Hash128, std::vector<Hash128>>> messages;
-  // The collectives of each group, as in `collectives`, but each of several equal calls is listed.
-  // Collectives whose claim holds (RewriteRules::issue()) are the exception: equal entries of
-  // counted() are listed once.
+  // The same as `collectives`, but with repetitions: if several calls are equal, the list has one
+  // entry for each call. Exception: for a collective with a valid claim (claims.h), the list
+  // contains the hashes that RewriteRules::counted() returns for this collective. Each of these
+  // hashes is listed only once.
   std::vector<std::pair<Hash128, std::vector<Hash128>>> issued;
   // Hashes of the names of the nodes that draw random numbers. Filled only if Axioms::draws_by_name
   // is set.
   std::vector<Hash128> draws;
   std::vector<Hash128> assertions, waits, pending;  // sorted, without duplicates
-  std::vector<ChangeInPlace> changes;               // sorted, only if is_differentiated
+  // Sorted. Empty if ExecutionInput::is_differentiated is false.
+  std::vector<ChangeInPlace> changes;
   std::vector<RefusedClaim> refused;
-  // Numbers of views without a rule, by ViewFact::Source.
+  // Number of view calls whose ViewFact has Source::kRecord (`recorded_views`) or
+  // Source::kStorageIds (`storage_id_views`).
   size_t recorded_views = 0, storage_id_views = 0;
 
   // Returns one hash of the whole state.

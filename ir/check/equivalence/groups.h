@@ -20,10 +20,13 @@ class VersionedGroups {
   // Records a change of `member`. `by` is a hash that identifies the change. The state of `member`
   // itself then counts as known.
   void change(uint32_t member, const Hash128& by);
-  // Returns a hash of the sequence of changes of possible aliases since `member` was last changed
-  // by change(). Returns zero if no such change exists. Earlier changes are ignored, because they
-  // may differ in two equal graphs. In one of these graphs, a dead value may have joined the group
-  // earlier. The group then records changes that the other graph does not record.
+  // Returns a hash of the changes of other members since the last change() of `member`, in order.
+  // These members are possible aliases of `member`. Returns zero if no other member has changed
+  // since then. Exception: after a join() of other members, the result may be nonzero without such
+  // a change. Changes before the last change() of `member` are ignored, because two equal graphs
+  // may record different earlier changes. For example, only one of the two graphs may contain a
+  // dead value that joins the group. The group in this graph exists earlier, and records changes
+  // that the group in the other graph does not record.
   Hash128 changed_by_others(uint32_t member);
   // mark() adds a hash that applies to the whole group. marks() combines all hashes that mark()
   // added into one hash. It returns zero if none was added.
@@ -34,18 +37,29 @@ class VersionedGroups {
   uint32_t group_of(uint32_t member);
 
  private:
-  // The changes of a group are the coefficients of a polynomial in one variable. The latest change
-  // is the constant term. To compute the changes since an earlier version, multiply the earlier
-  // polynomial by the variable once for each later change, and subtract the product from the
-  // current polynomial.
+  // The changes of a group, up to some point in time. Each change is represented by its hash, and
+  // the sequence c1, c2, ..., cn of changes is represented by a polynomial in a variable x:
+  //
+  //   P(n) = c1 * x^(n-1) + c2 * x^(n-2) + ... + cn
+  //
+  // One subtraction removes the first m changes, so only the later changes remain:
+  //
+  //   P(n) - P(m) * x^(n-m) = c(m+1) * x^(n-m-1) + ... + cn
+  //
+  // If two groups with changes are joined, their old polynomials become one term. The polynomial of
+  // the joined group is this term, which is a hash of both old polynomials. The number of changes
+  // is the sum of the two old numbers.
   struct Version {
-    SymInt changes;
-    size_t count = 0;
+    SymInt changes;    // the polynomial P(n)
+    size_t count = 0;  // the number n of changes
     friend bool operator==(const Version&, const Version&) = default;
   };
   struct Member {
     uint32_t group = 0;
-    Version known;  // the group's version at which the member's state was last known
+    // Version of the group after the last change() of this member. Later changes by other members
+    // may have changed the state of this member. If no later change exists when join() is called
+    // with this member, join() sets `known` to the version of the joined group.
+    Version known;
   };
   struct Group {
     uint32_t parent = 0;

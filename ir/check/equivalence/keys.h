@@ -136,12 +136,15 @@ class GeometryTable {
   // `unknown` was replaced before.
   bool learn(GeometryId unknown, GeometryId known) { return learned_.emplace(unknown, known).second; }
 
-  // Returns a hash of the geometry. The strides of dimensions of one element are left out, because
-  // no access uses them. Two geometries that differ only in such strides have two ids and one hash.
+  // Returns a hash of the geometry without the strides of dimensions that have size 1. No access
+  // uses these strides. Two geometries that differ only in these strides have different ids and the
+  // same hash.
   const Hash128& key(GeometryId id) const { return keys_[id.index()]; }
   // Returns a hash of the geometry with all strides. A view may depend on a stride that key()
-  // leaves out. For example, if dimension 0 of `x` has one element, the slice `x[1:]` is empty, and
-  // its offset is the offset of `x` plus the stride of dimension 0.
+  // leaves out. For example, suppose that dimension 0 of `x` has size 1. The slice `x[1:]` is then
+  // empty, but its offset depends on the stride of dimension 0:
+  //
+  //   offset of x[1:]  =  offset of x + 1 * stride of dimension 0
   const Hash128& exact_key(GeometryId id) const { return exact_keys_[id.index()]; }
   // Returns null if the geometry cannot be calculated. The pointer is valid until the next geometry
   // is added.

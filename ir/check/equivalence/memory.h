@@ -22,8 +22,10 @@ struct NamedObject {
 };
 
 struct NamedStorage {
-  Hash128 content;          // hash of the content of bytes outside of all pieces
-  Hash128 made;             // hash of the first content; identifies the creating call
+  // Hash that identifies the content of the bytes that no piece covers. A piece is a byte range
+  // with its own hash (contents.h).
+  Hash128 content;
+  Hash128 made;             // hash that identifies the creating call; normally the hash of the initial content
   uint32_t pieces = 0;      // 1 + the index in NamedMemory::pieces_, or 0 without pieces
   bool is_pending = false;  // a collective has not filled the storage yet
   // True if the pending operation is a copy between devices. For such a copy, a wait does not
@@ -35,19 +37,24 @@ struct NamedStorage {
   // Whether the sizes of the storage's tensor are certain. True if the tensor is an input, or if
   // the arguments of the creating call determine the sizes.
   bool is_sized = false;
-  // Normally 0. Some rewrite rules give a value a storage of its own in the prover. `holder` is
-  // then 1 + the number of the storage that contains the value at run time.
+  // Some rewrite rules put a value into a new storage that exists only in the prover. At run time,
+  // another storage contains the value. `holder` of the new storage is then 1 + the index of that
+  // other storage in NamedMemory::storages_. For all storages without such a rule, `holder` is 0.
   uint32_t holder = 0;
-  // Whether rename() set the hash of the content to the hash of another storage's content. The
-  // other storage may be larger.
+  // True if NamedMemory::rename() was called for this storage. rename() replaces `content` by the
+  // hash of data in another storage. The other storage may be larger.
   bool is_renamed = false;
-  // A hash that identifies the first older storage that may be the same storage. Zero if no such
-  // storage exists.
+  // A hash that identifies an older storage that may be the same storage as this storage. If
+  // several older storages qualify, the hash identifies the older storage that join_storages()
+  // recorded first. Zero if join_storages() recorded none.
   Hash128 tie;
-  // True if a newer storage may be the same storage as this one. Only storages with this flag have
-  // a number.
+  // True if `number` is set. join_storages() sets the number when it records that a newer storage
+  // may be the same storage as this one.
   bool is_numbered = false;
-  // The count of storages with the same `made` that were numbered before this storage.
+  // Distinguishes storages that have the same `made`, for example because equal calls created these
+  // storages. join_storages() numbers a storage when it first joins this storage with a newer
+  // storage. The first numbered storage with the same `made` gets the number 0, the second gets 1,
+  // and so on.
   uint32_t number = 0;
 };
 
@@ -80,8 +87,9 @@ class NamedMemory {
   const NamedStorage& storage_of(uint32_t object) const { return storages_[objects_[object].storage]; }
   size_t num_objects() const { return objects_.size(); }
   size_t num_storages() const { return storages_.size(); }
-  // Returns the storage that contains the value of `storage` at run time. The two differ only if a
-  // rewrite rule gave the value a new storage, see NamedStorage::holder.
+  // If a rewrite rule created `storage`, this storage exists only in the prover. In that case,
+  // returns the storage that contains the same value at run time (see NamedStorage::holder). If no
+  // rewrite rule created `storage`, returns `storage`.
   uint32_t holder_of(uint32_t storage) const {
     const uint32_t real = storages_[storage].holder;
     return real == 0 ? storage : real - 1;
@@ -107,9 +115,9 @@ class NamedMemory {
   std::optional<ByteRange> byte_range(uint32_t object);
   // Returns a hash that identifies the elements in row-major order, independent of their storage.
   // Returns nothing in these cases:
-  // - The object is not row-major.
+  // - The object's geometry is unknown or not row-major.
   // - A copy to a tensor with `like`'s dtype, device and layout would convert elements.
-  // - Autograd counts writes.
+  // - Autograd may run through the graph (`counts_writes` of the constructor is true).
   std::optional<Hash128> elements_key(uint32_t object, const Geometry& like);
   static Hash128 elements_key(const Hash128& data, const Geometry& geometry);
   // If one piece covers exactly the bytes of the object, returns the hash of its content. Otherwise
@@ -131,26 +139,34 @@ class NamedMemory {
     storages_[storage].content = content;
     storages_[storage].is_renamed = has_renamed_ = true;
   }
-  // Sets the hashes of the first and of the current content of a new storage that has no readers
-  // yet. `made` also determines the size of the storage.
+  // Sets the fields `made` and `content` of a new storage (see NamedStorage). No pending collective
+  // may read the storage yet. `made` also determines the size of the storage.
   void set_names(uint32_t storage, const Hash128& made, const Hash128& content) {
     storages_[storage].made = made;
     storages_[storage].content = content;
   }
   bool has_renamed() const { return has_renamed_; }
-  // Returns a hash that identifies the storage itself if rename() was called for the storage or for
-  // a possible alias. If a call depends on the storages of its arguments (CallRule::sees_storage),
-  // the value number of the call must contain this hash. Returns zero if the hash of the content is
-  // enough.
+  // rename() can give two different storages the same hash of the content. If rename() was called
+  // for `storage` or for a possible alias of `storage`, holder_key() returns a hash of these calls:
+  // - the call that created `storage`;
+  // - for each possible alias for which rename() was called: the call that created this alias.
+  // If rename() was called for none of these storages, holder_key() returns zero. Some calls depend
+  // on the storages of their arguments (CallRule::sees_storage). The value number of these calls
+  // must contain the returned hash.
   Hash128 holder_key(uint32_t storage);
   // Whether two objects share a storage or may share one.
   bool may_share(uint32_t a, uint32_t b);
-  // Whether a possible alias of the object or storage has changed since the object or storage
-  // itself last changed.
+  // is_unsure() returns true if the geometry or the storage of `object` is uncertain. This is the
+  // case if a call gave a possible alias another geometry or storage, and no later call changed
+  // `object` itself.
+  //
+  // is_storage_unsure() returns true if the content of `storage` is uncertain. This is the case if
+  // a call changed the content of a possible alias, and no later call changed `storage` itself.
   bool is_unsure(uint32_t object) { return object_groups_.changed_by_others(object) != Hash128(); }
   bool is_storage_unsure(uint32_t storage) { return storage_groups_.changed_by_others(storage) != Hash128(); }
-  // Whether the content is certain: no collective is filling the storage, and no possible alias has
-  // changed since the storage last changed.
+  // Whether the content of `storage` is certain. Returns true if both conditions hold:
+  // - No collective or copy between devices is still filling the storage.
+  // - is_storage_unsure() returns false.
   bool is_certain(uint32_t storage) { return !storages_[storage].is_pending && !is_storage_unsure(storage); }
   uint32_t group_of(uint32_t object) { return object_groups_.group_of(object); }
   uint32_t storage_group_of(uint32_t storage) { return storage_groups_.group_of(storage); }
@@ -163,7 +179,9 @@ class NamedMemory {
   // another tensor, `copied` is the hash of these elements.
   void write(uint32_t object, const Hash128& call, uint64_t place, const std::optional<Hash128>& copied = std::nullopt);
   void write_all(uint32_t storage, const Hash128& call, uint64_t place);
-  // Sets the hash of the content of the bytes `reach`, which no pending collective reads.
+  // Sets the hash of the content of the bytes `reach`. Unlike write(), put_piece() does not handle
+  // pending collectives that read these bytes. The caller must handle them, or ensure that no such
+  // collective exists.
   void put_piece(uint32_t storage, const ByteRange& reach, const Hash128& content);
   // Sets the hash of the content of the whole storage, and discards all pieces.
   void settle(uint32_t storage, const Hash128& content);
@@ -181,8 +199,10 @@ class NamedMemory {
 
  private:
   Hash128 with_state(uint32_t storage, const Hash128& content);
-  // Records a write at a time when pending collectives may still read the written bytes. `write` is
-  // a hash that identifies the write.
+  // Must be called for each write to `storage`. `write` is a hash that identifies the write. A
+  // pending collective or copy may still read `storage` or a possible alias of `storage`. The write
+  // makes the result of this collective or copy uncertain. race() therefore adds `write` to the
+  // hash of the storage that the collective or copy fills.
   void race(uint32_t storage, const Hash128& write);
   void race_with_readers(uint32_t real, const Hash128& write);
   void note_change(uint32_t storage, const Hash128& content);
@@ -193,14 +213,18 @@ class NamedMemory {
   std::vector<NamedStorage> storages_;
   std::vector<Pieces> pieces_;
   std::vector<Hash128> lineages_ = {Hash128(), make_key(KeyKind::kLineage)};
-  // A storage that a pending collective fills. `next` links to the previous storage that is filled
-  // from the same source.
+  // A pending collective or copy that reads a storage and fills the storage `filled`. The readers
+  // of one storage are a linked list, and the latest reader comes first. `next` is 1 + the index in
+  // readers_ of the next list entry, or 0 at the end of the list.
   struct Reader {
     uint32_t filled = 0, next = 0;
   };
   std::vector<Reader> readers_;
-  std::vector<uint32_t> read_;                        // the storages that have readers
-  HashMap<Hash128, uint32_t, Hash128Hash> num_tied_;  // number of storages, by first content
+  std::vector<uint32_t> read_;  // the storages that have readers
+  // The key is a NamedStorage::made. The value is the number of storages that have this `made`, and
+  // for which NamedStorage::is_numbered is true. The next numbered storage with this `made` gets
+  // the value as its NamedStorage::number.
+  HashMap<Hash128, uint32_t, Hash128Hash> num_tied_;
   bool has_renamed_ = false;
   VersionedGroups object_groups_, storage_groups_;
 };

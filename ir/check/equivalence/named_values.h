@@ -18,12 +18,15 @@ struct Cell {
   enum class Kind : uint8_t { kTensor, kPlain, kContainer };
   Kind kind = Kind::kPlain;
   bool is_dict = false;
-  bool is_whole = false;  // kTensor: no value is recorded, so it may be a container
+  // Only for kTensor. True if the prover does not know whether the value is a tensor or a
+  // container. This cell then represents the whole value: a tensor, or a container with unknown
+  // elements.
+  bool is_whole = false;
   // kTensor: the number of the tensor object. kPlain: the index of the stored integer, see
   // integer_in(). kContainer: the number of the container's first cell.
   uint32_t first = 0;
   uint32_t count = 0;  // kContainer: number of cells
-  uint32_t names = 0;  // kContainer that is a dict: index of the first key
+  uint32_t names = 0;  // for a dict (`is_dict`): index in NamedValues::names_ of the first key's hash
 };
 
 // The values of a graph's nodes under symbolic execution. Several nodes may share a cell. Cells
@@ -68,7 +71,9 @@ class NamedValues {
 
   // -- queries
 
-  // Appends the object number of each tensor in the cell or argument, in order. O(cells).
+  // Appends the number of the tensor object of each tensor in a value, in order. The first function
+  // takes the cell of the value. The second function takes an argument of a call, and collects the
+  // tensors of all nodes in this argument. O(cells).
   void collect_objects(const Cell& cell, std::vector<uint32_t>& out) const;
   void collect_objects(const Arg& arg, std::vector<uint32_t>& out) const;
   // Returns the integer value. Returns nothing if the value is not an integer.

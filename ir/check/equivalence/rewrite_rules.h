@@ -48,7 +48,8 @@ class RewriteRules {
   bool has_claims() const { return !claims_.empty(); }
 
   // A call that has run, with the tensor objects of its arguments (`given`) and results (`made`).
-  // The next lookup of objects may invalidate both references.
+  // `given` and `made` refer to buffers that the symbolic execution may overwrite at its next
+  // lookup of tensor objects. A Call must therefore not be stored.
   struct Call {
     NodeId node;
     const std::vector<uint32_t>& given;
@@ -68,38 +69,54 @@ class RewriteRules {
 
   // -- collectives
 
-  // Returns whether a claim (claims.h) on the call holds. If the claim holds, adds to counted() the
-  // hashes that the claim's rewrite rule computes for the call. `group` is a hash of the process
-  // group, or zero if the group is unknown. `ranks` is a hash of the participants. `world` is a
-  // hash of the earlier calls with unknown effects.
+  // Returns true if a claim (claims.h) on the call holds. Ignores claims of kPart and kOwnShard,
+  // which apply() checks. If the claim holds, the claim's rewrite rule computes hashes that
+  // represent the call. issue() adds these hashes to counted().
+  //
+  // `group` is a hash of the process group, or zero if the group is unknown. `ranks` is a hash of
+  // the participants. `world` is a hash of the earlier calls with unknown effects.
   bool issue(const Call& call, const Hash128& group, const Hash128& ranks, const Hash128& world);
-  // Discards the result of an earlier collective in a storage that another collective is about to
-  // fill.
+  // Must be called before a collective starts to fill `storage`. An earlier collective may have
+  // filled the same storage. forget() discards the records about the result of the earlier
+  // collective.
   void forget(uint32_t storage);
-  // Must be called when the storage is filled. `own_name` is the hash of the storage's content if
-  // no rule applies. Adds to `waits` the hashes of the collectives that the wait completes. A
-  // claimed collective counts as one collective for each tensor that it contains.
+  // Must be called when a wait completes the collective that fills `storage`. `pending` is the hash
+  // of the storage's content before the wait. A claim (claims.h) names the rewrite rule that
+  // applies to the collective. end_filling() ignores all claims on the collective if the operand or
+  // the result was written between the start of the collective and the wait.
+  //
+  // Sets the hash of the storage's content after the wait:
+  // - If a claim of kAddedReductions holds for the collective: to a hash that the rule computes.
+  // - If no claim of kAddedReductions holds for the collective: to the hash `own_name`.
+  //
+  // Adds hashes of the completed collective to `waits`:
+  // - If a claim of kBucket, kBucketedReduction or kAddedReductions holds for the collective: one
+  //   hash for each concatenated or added tensor in the operand.
+  // - If none of these claims holds for the collective: the hash `pending`.
   void end_filling(uint32_t storage, const Hash128& pending, const Hash128& own_name, std::vector<Hash128>& waits);
-  // For a storage that is still pending at the end of the graph, adds the hashes of the collectives
-  // that fill the storage to `pending`.
+  // Adds to `pending` the hashes of the collective that fills `storage`: one hash, or one for each
+  // tensor in the operand (see end_filling()). Must be called for each storage that a collective
+  // still fills at the end of the graph.
   void add_pending(uint32_t storage, std::vector<Hash128>& pending) const;
   // The hashes of the collectives for which issue() returned true; the key is a hash of the process
-  // group or of its ranks. A collective counts as one call for each tensor that it contains. The
-  // order of the calls has no meaning, because a pass may merge the calls into other buckets and
-  // issue them at another time.
+  // group or of its ranks. If the claim's rule splits the operand into concatenated or added
+  // tensors, the collective has one hash for each tensor. The order of the hashes has no meaning,
+  // because a pass may merge collectives into other buckets and issue them at another time.
   std::map<Hash128, std::vector<Hash128>>& counted() { return members_; }
 
   // -- values
 
-  // If a claim (claims.h) on the call holds, gives the call's value the value number that the
-  // claim's rewrite rule computes.
+  // Applies the rewrite rule that a claim (claims.h) names for the call. If the rule's conditions
+  // hold, the rule computes a new value number for the call's result. Otherwise adds the claim to
+  // refused(). Does nothing without a claim, or if issue() has already checked the claim.
   void apply(const Call& call);
 
   std::vector<RefusedClaim>& refused() { return refused_; }
 
  private:
   // The operand of a collective may be a concatenation or a sum of at most this number of tensors.
-  // Nested concatenations and sums can contain more tensors than the graph has nodes.
+  // A small graph can exceed this number, because concatenations and sums can be nested. For
+  // example, after 30 calls `x = x + x`, `x` is a sum of 2^30 tensors.
   static constexpr size_t kMostParts = size_t{1} << 20;
 
   // A tensor at the time of a call: the hash of its content, and its geometry.
@@ -136,7 +153,9 @@ class RewriteRules {
     Hash128 filled;
   };
   struct Reduction {
-    // The hashes that issue() added to counted() for this reduction. Empty for a sum of reductions.
+    // Hashes that represent this reduction in counted(). If the operand is a sum of tensors, there
+    // is one hash for each of these tensors. For any other operand, there is one hash. Empty for a
+    // sum of reductions, which has no operand.
     std::vector<Hash128> members;
     NamedTotal total;  // hash of the sum of all addends
     SymInt count;      // number of elements of the result
@@ -153,7 +172,8 @@ class RewriteRules {
   };
   // The result of a `cat` whose operands are the slices of a gathered tensor, one slice for each
   // rank. `source` is the gather's operand. `sizes` and `strides` are the layout of one slice in
-  // the `cat` result. Valid while `content` is the hash of the storage's content.
+  // the `cat` result. `content` is the hash of the `cat` result's content. After a write to the
+  // `cat` result, the hash differs, and the entry does not apply.
   struct Parts {
     std::vector<int64_t> ranks;
     Source source;
@@ -161,7 +181,8 @@ class RewriteRules {
     int64_t step;  // number of elements from one slice to the next
     Hash128 content;
   };
-  // A part of a gathered tensor to which kOwnShard gave the value number of this rank's input.
+  // This rank's part of a gathered tensor, after kOwnShard was applied to the part. The part then
+  // has the same value number as this rank's input to the gather.
   struct OwnPart {
     uint32_t gather;  // storage of the gather's result
     SymInt offset, named_offset;
@@ -212,19 +233,24 @@ class RewriteRules {
   NamedValues& values_;
   const bool is_differentiated_;
 
-  HashMap<uint64_t, RewriteRule> claims_;  // by uid
-  // The source of each copy. The key is `placed` of note_copy().
+  HashMap<uint64_t, RewriteRule> claims_;  // the rule of each claim; the key is the uid in the claim
+  // The source tensor of each copy. The key is the argument `placed` of note_copy(), a hash of the
+  // copied elements and their place.
   HashMap<Hash128, Source, Hash128Hash> sources_;
-  std::optional<Source> sent_;                       // see note_sent()
-  HashMap<Hash128, SideBySide, Hash128Hash> rows_;   // concatenations, by hash of the content
-  HashMap<Hash128, Sum, Hash128Hash> sums_;          // sums of two tensors, by hash of the sum
-  HashMap<uint32_t, BucketResult> bucketed_;         // results of bucketed collectives whose claim holds; the key is
-                                                     // the storage
-  HashMap<uint32_t, Reduction> reduced_;             // results of kAddedReductions: reductions and their sums; the
-                                                     // key is the storage
-  HashMap<uint32_t, GatherResult> gathered_;         // results of all-gathers, by storage
-  HashMap<uint32_t, Parts> parts_;                   // see Parts; by storage
-  HashMap<uint32_t, OwnPart> own_parts_;             // the key is the new storage that kOwnShard gave the part
+  std::optional<Source> sent_;                      // see note_sent()
+  HashMap<Hash128, SideBySide, Hash128Hash> rows_;  // concatenations; the key is the hash of the content
+  HashMap<Hash128, Sum, Hash128Hash> sums_;         // sums of two tensors; the key is the hash of the sum
+  // Results of bucketed collectives for which a claim (claims.h) holds. The key is the storage of
+  // the result.
+  HashMap<uint32_t, BucketResult> bucketed_;
+  // Reductions, and sums of reductions, for which a claim of the rule kAddedReductions holds. The
+  // key is the storage of the result.
+  HashMap<uint32_t, Reduction> reduced_;
+  HashMap<uint32_t, GatherResult> gathered_;  // results of all-gathers; the key is the storage of the result
+  HashMap<uint32_t, Parts> parts_;            // see Parts; the key is the storage of the `cat` result
+  // Parts to which kOwnShard was applied. The key is the new storage that stand_for() created for
+  // the part.
+  HashMap<uint32_t, OwnPart> own_parts_;
   std::map<Hash128, std::vector<Hash128>> members_;  // see counted()
   // For each storage that a collective fills: the hash of the storage's content when the collective
   // was issued.

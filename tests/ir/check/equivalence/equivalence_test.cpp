@@ -102,7 +102,7 @@ TEST_CASE("proof: what shares memory still does", "[equivalence]") {
   CHECK(answer(before, kX + "%v: f32[16] = aten.reshape.default(%x, [16])\nreturn (%v, %x)") == "proved");
   CHECK(answer(kX + kY + "%a: f32[4, 4] = aten.neg.default(%x)\n%b: f32[4, 4] = aten.neg.default(%x)\nreturn (%a, %b)",
                kX + kY + "%a: f32[4, 4] = aten.neg.default(%x)\nreturn (%a, %a)") ==
-        "which tensors share memory with output 1");
+        "the tensors that share memory with output 1");
 }
 
 TEST_CASE("proof: a tensor that is handed over twice is one tensor", "[equivalence]") {
@@ -111,10 +111,10 @@ TEST_CASE("proof: a tensor that is handed over twice is one tensor", "[equivalen
                             "%v: f32[16] = aten.view.default(%x, [16])\n%u: f32[16] = aten.view.default(%x, [16])\n"
                             "return (%v, %u)";
   CHECK(answer(views, views) == "proved");
-  CHECK(answer(twice, views) == "which values are the same tensor object as output 1");
-  CHECK(answer(views, twice) == "which values are the same tensor object as output 1");
+  CHECK(answer(twice, views) == "the values that are the same tensor object as output 1");
+  CHECK(answer(views, twice) == "the values that are the same tensor object as output 1");
   CHECK(answer(kX + "%a: f32[4, 4] = aten.alias.default(%x)\nreturn (%a,)", kX + "return (%x,)") ==
-        "which values are the same tensor object as output 0");
+        "the values that are the same tensor object as output 0");
 }
 
 TEST_CASE("proof: a dropout is a draw, although it may hand back its argument", "[equivalence]") {
@@ -261,7 +261,7 @@ TEST_CASE("proof: a value that a law names still lies where it lies", "[equivale
   const std::string cut = "%h: f32[4, 4](4, 1)+16 = aten.slice.Tensor(%b, 0, 4, 8) {uid=7}\n";
   // A returned slice shares memory with the buffer, not with the tensor copied into it.
   CHECK(claimed(head + cut + "return (%h, %b)", head + "return (%y, %b)", {7}) ==
-        "which tensors share memory with output 0");
+        "the tensors that share memory with output 0");
   CHECK(claimed(head + cut + "%c: f32[4, 4] = aten.clone.default(%h)\nreturn (%c, %b)",
                 head + "%c: f32[4, 4] = aten.clone.default(%y)\nreturn (%c, %b)", {7}) == "proved");
   // A write through the slice writes the buffer. A write to the buffer makes the slice's content
