@@ -15,7 +15,7 @@ namespace fxopt {
 // The goals for one device's peaks: memory does not run out, and no peak exceeds its budget.
 struct AdviceGoal {
   size_t device = 0;        // index into Footprint::devices
-  bool expandable = false;  // whether the peaks belong to segments that are expandable
+  bool expandable = false;  // true if the allocator uses expandable segments
   std::vector<std::pair<MemoryMetric, int64_t>> budgets;
 };
 

@@ -20,8 +20,9 @@ class Option;
 namespace fxopt {
 
 // CLI11 parses the command line. Only arguments.cpp includes CLI11, because CLI11's headers take
-// ten seconds to compile. This header declares classes for options and for the command line, which
-// commands use in place of the classes of CLI11. These classes add three features that CLI11 lacks:
+// ten seconds to compile. This header declares the classes Option, Options and CommandLine. fxopt's
+// commands use these classes instead of the classes of CLI11. These classes add three features that
+// CLI11 lacks:
 // - Words that belong to no option are refused.
 // - Errors suggest near matches of commands and options.
 // - All errors are phrased in the same way.
@@ -64,8 +65,8 @@ class Options {
   template <class Value>
   Option add(const std::string& names, Value& value, const std::string& help);
   Option flag(const std::string& name, bool& value, const std::string& help);
-  // Declares a flag that takes a value only after '='. Without a value on the line, `value` becomes
-  // the text in braces in `name`. For "--report{-}", this text is "-".
+  // Declares a flag that takes a value only after '='. `name` contains a text in braces, such as
+  // "-" in "--report{-}". If the line contains the flag without a value, `value` becomes this text.
   Option flag(const std::string& name, std::string& value, const std::string& help);
   // Sets the text below the options in help.
   void footer(const std::string& text);
@@ -97,8 +98,8 @@ struct ParsedLine {
   bool wants_version = false;
   bool is_verbose = false;
   std::string werror;  // the value of --werror: "all" or codes; empty if it is not given
-  // Pairs of an input and a flag such as --report[=FILE] that is directly before the input. The
-  // input may have been meant as the value of the flag.
+  // Pairs of an input and the flag directly before the input. The flag has an optional value, such
+  // as FILE in --report[=FILE]. The user may have meant the input as the value of the flag.
   std::vector<std::pair<std::string, std::string>> misread;
 };
 

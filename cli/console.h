@@ -46,12 +46,15 @@ class Console {
   // Sets the subcommand as soon as it is known.
   void set_command(std::string_view name) { command_ = name; }
 
-  // Sets pairs of an input and the flag that is directly before the input, such as --report. The
-  // user may have meant the input as the value of this flag: see ParsedLine::misread. Errors about
-  // the input mention the flag.
+  // Sets the pairs of ParsedLine::misread. Each pair has an input and the flag directly before the
+  // input. For `--report in.pb`, the pair is {"in.pb", "--report"}. The user may have meant
+  // `--report=in.pb`, with the input as the value of the flag. If the input cannot be opened or is
+  // rejected, the error suggests this form.
   void set_misread(std::vector<std::pair<std::string, std::string>> misread) { misread_ = std::move(misread); }
-  // If `input` is in a pair of set_misread(), returns a hint that names the flag. If `input` is
-  // empty, returns the hint for the first pair. If no hint applies, returns an empty text.
+  // Returns a hint for an input in the pairs of set_misread(). For the pair {"in.pb", "--report"}
+  // and the input "in.pb", the hint is "write --report=in.pb if you mean the file for --report". If
+  // `input` is empty, returns the hint for the first pair. If no pair has this input, returns an
+  // empty text.
   std::string misread_hint(const std::string& input = "") const;
 
   // Call this function for --werror. It turns warnings with the codes in `codes` into errors with
@@ -92,8 +95,9 @@ class Console {
     if (!result.ok()) error(result.error());
     return result.ok();
   }
-  // Prints a warning about something that does not stop the work. `code` is the same in every
-  // version, with dashes between words: "unknown-sizes".
+  // Prints a warning about something that does not stop the work. `code` names the kind of warning,
+  // such as "unknown-sizes". Its words are joined by dashes. A code does not change between
+  // versions of fxopt.
   void warning(std::string_view code, const Where& where, std::string_view message);
 
   // If --verbose is given, prints a finished stage of work and its seconds on standard error.
@@ -113,8 +117,10 @@ class Console {
   bool json_takes_stdout() const { return json_path_ == "-"; }
   const std::string& json_path() const { return json_path_; }
 
-  // Fails with kUsage if any other word of the command line names the FILE of --json=FILE. FILE is
-  // written even if the line cannot be parsed, so without this check, an input could be lost.
+  // Checks the file that --json=FILE writes. Fails with kUsage if another word of the command line
+  // names the same file, for example as an input. Devices and pipes are not checked. Without this
+  // check, the file could be overwritten, because --json=FILE writes the file even if the line
+  // cannot be parsed.
   Status check_json_path();
   // Suppresses the JSON object, because the FILE of --json=FILE must not be overwritten.
   void withhold_envelope() { is_withheld_ = true; }

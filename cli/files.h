@@ -67,11 +67,14 @@ std::optional<ControlDepsResult> prepare_input(Console& console, Module& module,
 // Calls load_input() and prepare_input(). Returns null after an error.
 std::unique_ptr<Module> import_input(Console& console, const std::string& path);
 
-// Returns a name for each path. A name has the fewest trailing parts of the path that distinguish
-// the path from the other paths. The parts are separated by '/'. Most names have one part, such as
-// "step.pb". If two folders have a step.pb, the names are "A/step.pb" and "B/step.pb". If two paths
-// have the same absolute form, they get the same name. O(n * p * log n) for n paths, if the longest
-// name has p parts.
+// Returns a name for each path: the last parts of its absolute form, such as "step.pb" or
+// "A/step.pb". The name has as few parts as possible, but no other path ends with the name. For
+// example:
+// - "A/step.pb" and "B/step.pb" get the names "A/step.pb" and "B/step.pb".
+// - "A/step.pb" and "B/loss.pb" get the names "step.pb" and "loss.pb".
+//
+// If two paths have the same absolute form, they get the same name. O(n * p * log n) for n paths,
+// if the longest name has p parts separated by '/'.
 std::vector<std::string> distinct_names(const std::vector<std::string>& paths);
 
 // True if the absolute form of `path` ends with the parts of `name`. O(length).

@@ -15,8 +15,8 @@ namespace fxopt {
 class Console;
 
 // Checks the memory limits of one command line, graph by graph, and reports to a console. `mem`
-// checks its inputs, and `opt` checks its results. The object refers to all arguments of its
-// constructor.
+// checks its inputs, and `opt` checks its results. The object holds references to the arguments of
+// its constructor, so they must outlive the object.
 class GateCheck {
  public:
   GateCheck(Console& console, const MemoryPlan& plan, const MemoryGates& gates)
@@ -30,7 +30,11 @@ class GateCheck {
   std::vector<Error> check(const std::string& path, const std::string& shown, const GraphMemory& memory,
                            const MemoryView& view);
 
-  // Prints how the limited peaks changed since the baseline, and returns the changes for --json.
+  // Compares each peak that has a limit of --max-growth or --max-ratio with the same peak in the
+  // baseline. The baseline is an earlier memory report. Prints one line for each limit and device,
+  // and returns the changes for --json. Leaves out a peak if one of the two reports lacks it, or if
+  // memory ran out before it. If the only input and the baseline's only file have different names,
+  // prints the warning `baseline-other-name` once.
   nlohmann::ordered_json compare(const std::string& path, const std::string& shown, const GraphMemory& memory,
                                  std::ostream& out);
 

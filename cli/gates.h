@@ -35,7 +35,8 @@ struct GateFlags {
 // Declares the options. `flags` must outlive the parsing.
 void declare_gate_flags(Options options, GateFlags& flags);
 
-// A peak whose growth is limited, in the baseline (`before`) and now (`after`).
+// The growth of one peak. --max-growth or --max-ratio limits this growth. `before` is the peak in
+// the baseline, and `after` is the peak in the measured graph.
 struct PeakGrowth {
   std::string device;
   MemoryMetric metric{};
@@ -45,8 +46,9 @@ struct PeakGrowth {
   LiveSetChange live;  // refers to the storages of both reports
 };
 
-// Limits on peaks. DeviceMemory::model names a peak. A limit that names no metric applies to this
-// peak.
+// Limits on peaks. A limit can name a metric: "reserved=70GiB" limits the reserved peak. A limit
+// without a name, such as "70GiB", applies to the ideal peak. On a CUDA device with a device
+// profile, it applies to the requested peak instead: see DeviceMemory::model.
 class MemoryGates {
  public:
   // Parses the flags and reads the baseline. Errors:
@@ -85,11 +87,13 @@ class MemoryGates {
   std::vector<std::pair<MemoryMetric, int64_t>> broken_budgets(const DeviceMemory& device) const;
 
   // Returns the graph in the baseline, or null if the baseline lacks the graph. The baseline may
-  // list several measured files. The file whose name is the end of `path` is used: see find_file().
-  // If the baseline and the command line each have one file, file names are ignored.
+  // list several measured files. The graph is taken from the file that find_file() finds: for the
+  // path "runs/A/step.pb", from a file named "A/step.pb" or "step.pb". If the baseline and the
+  // command line each have one file, file names are ignored.
   const GraphMemory* baseline_of(const std::string& path, const std::string& graph) const;
-  // Returns the name of the only file in the baseline if the file is compared with an input of a
-  // different name. Otherwise returns an empty text.
+  // The baseline and the command line may each have one file, and the names of these files may
+  // differ. In this case, returns the name of the file in the baseline. In any other case, returns
+  // an empty text.
   std::string other_name(const std::string& path) const;
 
   // Returns the document that --update-baseline writes: the report of the measured files. `files`
@@ -112,13 +116,14 @@ class MemoryGates {
     // The limit as the user wrote it, without the name of the metric: "70GiB" of "reserved=70GiB".
     std::string text;
     int64_t bytes = 0;  // the limit of --budget
-    // The limit as a fraction: --max-growth in per cent, or --max-ratio.
+    // The limit of --max-growth or --max-ratio is numerator / denominator. A growth is in per cent,
+    // so 0.5% is 5 / 10. A ratio of 1.10 is 110 / 100.
     int64_t numerator = 0, denominator = 1;
     bool is_ratio = false;
   };
   struct BaselineFile {
-    // The name of the file in the baseline. If --update-baseline wrote it, the name comes from
-    // distinct_names().
+    // The name of the file in the baseline. If --update-baseline wrote the entry of this file,
+    // distinct_names() chose the name.
     std::string name;
     std::vector<GraphMemory> graphs;
   };
@@ -136,9 +141,12 @@ class MemoryGates {
   Status read_baseline(const MemoryPlan& plan);
   bool has_one_file() const { return baseline_.size() == 1 && flags_.inputs.size() <= 1; }
   std::optional<size_t> find_file(const std::string& path) const;
-  // Returns the index in `names` of the longest name with which `path` ends. Returns nothing if
-  // `path` ends with none of `names`. Also returns nothing if another input of the command line has
-  // the same longest name, because the name is then ambiguous.
+  // Returns the index in `names` of the longest name with which `path` ends. Returns nothing in
+  // these cases:
+  // - `path` ends with none of `names`.
+  // - The name is ambiguous: for another input of the command line, it is also the longest name.
+  //   For example, if `names` contains only "step.pb", this name is ambiguous for the inputs
+  //   "A/step.pb" and "B/step.pb".
   std::optional<size_t> find_file(const std::vector<std::string>& names, const std::string& path) const;
   std::vector<Error> check_budget(const std::string& path, const GraphMemory& memory, const Limit& limit) const;
   std::vector<Error> check_fit(const std::string& path, const GraphMemory& memory) const;

@@ -38,10 +38,12 @@ struct FileFlags {
 //   `format` is given, the names get its extension.
 // - Several inputs need a folder or /dev/null. /dev/null takes any number of graphs.
 //
-// If `format` is given, it is the format of every graph. Otherwise the extension of the output path
-// determines the format. Without `format`, standard output, devices and pipes get text.
+// If `format` is given, every graph has this format. If `format` is not given, the output path
+// determines the format:
+// - Standard output, devices and pipes get the text format.
+// - For any other path, the extension determines the format.
 //
-// No product may overwrite another product or an input, except that a graph may overwrite its own
+// No product may overwrite another product or an input. Exception: a graph may overwrite its own
 // input. Paths are compared as files: see file_identity(). Devices and pipes do not count as files.
 //
 // Fails with the errors of check_inputs(), with kUnknownFormat or kFileWrite, and with kUsage in

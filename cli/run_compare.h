@@ -58,7 +58,7 @@ class RunComparison {
   std::function<ExecuteOptions(const std::vector<void*>&)> options_;
   Tolerance tolerance_;
   std::string lines_;     // text for the first values that differ
-  size_t shown_ = 0;      // number of all differing values, including values not in `lines_`
+  size_t shown_ = 0;      // number of values that differ, with or without text in `lines_`
   size_t misshapen_ = 0;  // number of values whose dtype or sizes differ
   std::unique_ptr<Plan> wide_plan_;
   std::optional<WidenedInputs> wide_inputs_;

@@ -32,7 +32,9 @@ struct RunFacts {
   std::vector<double> seconds;
   // The CPU's time to launch each timed execution. Empty if the program runs on the CPU.
   std::vector<double> launch_seconds;
-  int64_t resident_bytes = 0;  // the process's largest resident size after the first execution
+  // The largest resident size of the process in bytes, from the start of the process to the end of
+  // the first execution. If an execution is interrupted, the period ends at the interrupt.
+  int64_t resident_bytes = 0;
 };
 
 // Prints the outcome, devices, inputs, random draws, time and memory as text. Adds the same facts

@@ -33,7 +33,7 @@ struct RunStepFlags {
   uint32_t repeat = 1;
   std::optional<uint64_t> warmup;
   bool per_node = false;
-  std::optional<uint64_t> top;    // --top: lines of each table of --per-node; absent: 10
+  std::optional<uint64_t> top;    // --top: largest number of rows in each table of --per-node; 10 if absent
   std::string profile;            // --profile: device profile that predicts node times
   std::string write_measurement;  // --write-measurement
   RunTargetFlags target;

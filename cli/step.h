@@ -26,9 +26,10 @@ struct ComposedStep {
 std::optional<ComposedStep> compose(Console& console, std::unique_ptr<Module> module,
                                     const std::vector<std::string>& inputs);
 
-// Returns the number of graph executions in the step that consists of the graphs of a module.
-// Returns 0 if the graphs form no step, or if no execution takes an output of an earlier execution
-// as an input.
+// Returns the number of graph executions in a step. The step consists of the graphs of `module`:
+// see find_step(). Returns 0 in these cases:
+// - The graphs form no step.
+// - No execution takes an output of an earlier execution as an input.
 size_t linked_runs(const Module& module);
 
 // Loads files into one module. Each file has a part of one step, or the whole step. Every file is

@@ -43,8 +43,9 @@ struct BoundSymbols {
 // Applies the settings to the module's symbols. A name overrides a pattern, and a later pattern
 // overrides an earlier one. Fails with kUnknownNode if a setting matches no symbol. Exception: a
 // pattern may match nothing if the module has no symbols. Fails with kBadOptionValue if a value is
-// outside of a symbol's range. Also fails with kBadOptionValue if `min` or `max` names an end that
-// the range does not have. O(symbols * settings).
+// outside of a symbol's range. Also fails with kBadOptionValue for NAME=max if the file records no
+// largest value of the symbol, and for NAME=min if it records no smallest value. O(symbols *
+// settings).
 Result<BoundSymbols> bind_symbols(const std::vector<SymbolSetting>& settings, const Module& module,
                                   const std::string& file);
 

@@ -23,9 +23,9 @@ struct WarningText {
   std::string text() const;  // for a terminal
 };
 
-// Returns all sections, sorted by code.
+// Returns the explanations of all warnings, sorted by code.
 const std::vector<WarningText>& warning_table();
-// Returns the section that explains the warning with this code, or null if no warning has it.
+// Returns the explanation of the warning with this code, or null if no warning has the code.
 const WarningText* find_warning(std::string_view code);
 
 // Returns the pages of cli/topics, sorted by name. `fxopt help` also explains commands, passes and

@@ -153,8 +153,8 @@ std::string format_error(const Error& error);
 // a tie, the earlier candidate wins.
 //
 // If no candidate is close enough, returns the first candidate that begins with `name`. If no
-// candidate begins with `name`, returns the longest candidate that is a prefix of `name`. For both
-// rules, the prefix must have at least three characters.
+// candidate begins with `name`, returns the longest candidate that is a prefix of `name`. In both
+// cases, the shorter of the two texts must have at least three characters.
 //
 // Returns an empty view if nothing matches, or if `name` has fewer than 2 or more than 256
 // characters. O(candidates * length^2).

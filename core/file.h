@@ -23,9 +23,9 @@ Result<std::string> read_file(const std::string& path, uint64_t max_bytes = uint
 Status write_file(const std::string& path, std::string_view bytes);
 
 // Writes `pieces` in sequence to one file, like write_file(). If `path` ends in ".zst", joins the
-// pieces in memory and compresses the result. Otherwise needs only a buffer of 1 MiB. A piece may
-// be mapped from the file that is replaced, because the mapped pages remain valid. Errors:
-// kFileWrite.
+// pieces in memory and compresses the result. Otherwise needs only a buffer of 1 MiB. If `path`
+// already exists, a piece may point into a mapping of the old file. The mapping remains valid when
+// the new file replaces the old file. Errors: kFileWrite.
 Status write_file_pieces(const std::string& path, std::span<const std::string_view> pieces);
 
 // Returns the same text for any two paths of one file. For an existing file, the text contains the

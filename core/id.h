@@ -37,11 +37,14 @@ class IdMap {
   explicit IdMap(size_t size, T fill = T()) : fill_(fill), items_(size, fill) {}
 
   typename std::vector<T>::const_reference operator[](IdType id) const { return get(id); }
-  // Reads a non-const table without growing it.
+  // Returns the same as the const operator[], and never grows the table. Call get() to read a table
+  // that is not const, because `map[id]` would call the operator[] that grows the table.
   typename std::vector<T>::const_reference get(IdType id) const {
     return id.index() < items_.size() ? items_[id.index()] : fill_;
   }
-  // The reference is valid until the table grows. In `map[a] = map[b]`, copy the right side first.
+  // Grows the table if `id` is beyond the end. The returned reference is valid until the table
+  // grows. In `map[a] = map[b]`, the table may grow at `map[a]`, after `map[b]` has returned its
+  // reference. Copy the value of `map[b]` into a variable first.
   typename std::vector<T>::reference operator[](IdType id) {
     if (id.index() >= items_.size()) {
       FXOPT_CHECK(id.is_valid(), "an invalid id is used to write into a side table");

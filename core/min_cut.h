@@ -33,10 +33,13 @@ struct MinCut {
 // more. The capacities of parallel arcs are added. The maximal flow comes from the algorithm of
 // Boykov and Kolmogorov, as implemented in Boost.Graph.
 //
-// Fails with kLimit if the sum of all capacities below kNoLimit is 2^61 or more, or if there are
-// 2^31 arcs or more. The worst case is O(arcs * vertices^2 * flow), where `flow` is the maximal
-// flow, MinCut::value. The time is near-linear if the paths from source to sink are short. In a
-// training step, the paths between forward and backward are short.
+// Fails with kLimit in two cases:
+//   - The capacities add up to 2^61 or more. This sum leaves out arcs of capacity kNoLimit.
+//   - The network has 2^31 arcs or more.
+//
+// The worst case is O(arcs * vertices^2 * flow), where `flow` is the maximal flow, MinCut::value.
+// The time is near-linear if the paths from source to sink are short. In a training step, the paths
+// between forward and backward are short.
 Result<MinCut> min_cut(uint32_t num_vertices, std::span<const Arc> arcs, uint32_t source, uint32_t sink);
 
 }  // namespace fxopt

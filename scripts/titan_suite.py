@@ -44,7 +44,7 @@ OURS = {
     "TestApplySACPass": "sac, remat",
     "TestFullMemoryPolicy": "sac",
 }
-# Classes of tests -> the feature that fxopt lacks.
+# Classes of tests whose pass has no stand-in by fxopt -> the tested feature.
 MISSING = {
     "TestFSDPUnshardDedupPass": "merging of the gathers of one parameter",
     "TestFsdpDenseSchedulerPass": "scheduling of gathers and scatters into dense regions",

@@ -30,7 +30,7 @@ struct StorageFacts {
   bool at_peak = false;
 };
 
-// Memory that lives between steps because of a parameter or a gradient.
+// Memory that stays allocated between steps: optimizer state, or an accumulated gradient.
 struct KeptFacts {
   std::string label;  // "exp_avg", "gradient"
   std::string node;   // the parameter that owns the state, or the producer of the gradient
@@ -61,9 +61,10 @@ struct WhatIf {
   // Peaks without and with the change. In both cases, `remat` has also carried out the other tags
   // of the graph.
   std::vector<DevicePeaks> before, after;
-  // True if the graph has tags. `before` may then differ from the peaks of the graph as it is.
+  // True if the graph has tags. In this case, `remat` carries out these tags before fxopt measures
+  // the peaks in `before`. If false, the peaks in `before` are the peaks of the unchanged graph.
   bool has_carried_out = false;
-  bool expandable = false;  // whether allocator peaks use expandable segments
+  bool expandable = false;  // true if the allocator uses expandable segments
 };
 
 struct Explanation {
@@ -77,7 +78,7 @@ struct Explanation {
   // Whether the value is saved or recomputed for backward, and the reason. Empty for inputs, and
   // for values that backward does not need.
   std::string decision;
-  bool is_recomputed = false;  // whether `decision` is to recompute the value
+  bool is_recomputed = false;  // true if `decision` says "recomputed", false if it says "saved" or is empty
   std::string peak_device, peak_node;
   int64_t peak_bytes = 0;
   std::vector<StorageFacts> storages;
@@ -86,9 +87,16 @@ struct Explanation {
   std::optional<WhatIf> what_if;
 };
 
-// Explains why the value of `node` is live. If the step is not the first one, also lists the memory
-// that exists between steps because of the value: accumulated gradients and optimizer state. For a
-// gradient, the optimizer state of its parameter is listed. Leaves what_if empty. O(nodes + edges).
+// Explains why the value of `node` is live. If the step is not the first training step, also lists
+// memory that stays allocated between steps:
+// - For a parameter, this is the accumulated gradient and the optimizer state of the parameter.
+// - For a gradient, this is the memory that is listed for the gradient's parameter. If the
+//   parameter is unknown, this is only the accumulated gradient.
+// - For a value that shares memory with a parameter or a gradient, the list is the same as for this
+//   parameter or gradient.
+// - For any other value, nothing is listed.
+//
+// Leaves what_if empty. O(nodes + edges).
 Explanation explain_node(const Footprint& footprint, NodeId node);
 
 void print_explanation(std::ostream& out, const Explanation& explanation, bool has_seconds);

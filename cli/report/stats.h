@@ -31,19 +31,21 @@ struct ModuleStats {
   size_t edges = 0;
   size_t recomputed = 0;               // number of nodes that are recomputed copies
   std::map<std::string, int64_t> ops;  // calls by target
-  std::vector<PeakBytes> peaks;        // by top-level graph; the device with the largest peak first
+  // The peaks of the top-level graphs, one graph after the other. Within a graph, the peaks of the
+  // device with the largest peak come first.
+  std::vector<PeakBytes> peaks;
 };
 
 // The peaks that a report measures. If `ideal_alone` is true, the report measures only ideal peaks,
-// which takes O(nodes + edges + storages). Otherwise the report measures every peak, as measure()
+// as analyze_memory() does. If `ideal_alone` is false, the report measures every peak, as measure()
 // does.
 struct PeakView {
   MeasureOptions measure;
   bool ideal_alone = true;
 };
 
-// Returns the sums of the counts of all graphs, and the peaks of the top-level graphs. O(nodes +
-// edges + storages log storages), plus the time to measure the peaks.
+// Returns the sums of the counts of all graphs, and the peaks of the top-level graphs. Takes
+// O(nodes + edges), plus the time to measure the peaks (see PeakView).
 ModuleStats module_stats(const Module& module, ModuleFacts& facts, const PeakView& view);
 
 // Appends the peaks of one graph. The device with the largest peak comes first.
@@ -64,7 +66,9 @@ struct OptReport {
   ModuleStats before;
   ModuleStats after;
   std::vector<StepReport> steps;
-  std::map<std::string, int64_t> verdicts, marks;  // numbers by outcome
+  // `verdicts` has the number of tags for each outcome, and `marks` has the number of save marks
+  // for each outcome. The keys are the words of outcome_word().
+  std::map<std::string, int64_t> verdicts, marks;
   RunTimes times;
   FactCounts analyses;        // how often each analysis ran, for reports and passes
   ControlDepsResult lowered;  // the result of lower_control_deps() for the input

@@ -36,10 +36,13 @@ struct TagOutcome {
   // True if the value is tagged for recompute, but backward still reads the value, because no pass
   // has made a copy of it.
   bool is_ignored = false;
-  // If true, backward does not read the value yet. Only the recomputed copies that the pass `remat`
-  // makes would read it.
+  // Set only by audit_tags(), for a recompute tag that no pass has judged. True if backward does
+  // not read the value now, but would use the value after the pass `remat`. `remat` would recompute
+  // other nodes in backward, and the recomputed copies of these nodes would need the value.
   bool awaits_copies = false;
-  bool lacks_backward = false;  // the step has no backward node
+  // Set only by audit_tags(). True if the step has no backward node and `graph` is not an inference
+  // graph.
+  bool lacks_backward = false;
 };
 
 // Returns the outcomes of all tags and save marks. Tags and marks on nodes come first, in schedule
@@ -47,9 +50,9 @@ struct TagOutcome {
 // nodes.
 //
 // If a node replaces tagged nodes, it gets a copy of their tag: see TagSource::is_copied. The list
-// does not contain the copied tag. It contains the tags of the replaced nodes, with the outcome of
-// the copied tag. If `partition` writes MUST_SAVE over a recompute tag (mark-saved=true), the list
-// contains the recompute tag with its own outcome.
+// contains the tags of the replaced nodes instead of the copy. If no pass judged the tag of a
+// replaced node, this tag is listed with the outcome of the copy. If `partition` writes MUST_SAVE
+// over a recompute tag (mark-saved=true), the list contains the recompute tag with its own outcome.
 //
 // An erased node may have a tag that was not copied and that no pass has judged. If another node
 // replaced the erased node, this tag is "implied". Otherwise this tag is "dropped". If a value with
@@ -69,12 +72,12 @@ std::string_view outcome_word(const TagOutcome& outcome);
 
 // True if --strict-tags refuses the outcome. --strict-tags refuses:
 // - a tag that is dropped, conflicting or ignored
-// - a MUST_RECOMPUTE that is overridden, unless the value is an output of a recorded checkpoint
-//   region (rule region_boundary): PyTorch's partitioners save these outputs as well
+// - a MUST_RECOMPUTE that is overridden. Exception: the value is an output of a recorded checkpoint
+//   region (rule region_boundary). PyTorch's partitioners also save these outputs.
 // - a recompute tag in a step without backward
 // - a save mark that is dropped, or overridden by anything except a recompute tag
 //
-// It never refuses a tag that a policy wrote.
+// Returns false for every tag that a policy wrote.
 bool breaks_strict_tags(const TagOutcome& outcome);
 
 // True for a recompute tag that no pass has judged, because remat did not run.

@@ -27,10 +27,12 @@ inline constexpr int64_t kRoundLargeBytes = int64_t{2} << 20;
 // A request for more bytes fails before the allocator asks the device.
 inline constexpr int64_t kMaxRequestBytes = int64_t{1} << 60;
 
-// Rounds a request up to a multiple of 512 bytes. AllocatorConfig::roundup_power2_divisions can
-// instead divide the interval between two powers of two into equal steps. A request above 512 bytes
-// times the number of steps is then rounded up to the next step. `bytes` is in
-// [1, kMaxRequestBytes]. O(1).
+// Rounds a request of `bytes` up to a multiple of 512 bytes. A setting can select a coarser
+// rounding: AllocatorConfig::roundup_power2_divisions contains a number n for each range of sizes.
+// If n is above 1, the interval between two powers of two is divided into n equal steps. A request
+// of more than (n * 512) bytes is then rounded up to the next step. For example, with n = 4 the
+// steps from 4096 to 8192 have 1024 bytes, so 4100 bytes are rounded up to 5120 bytes. `bytes` is
+// in [1, kMaxRequestBytes]. O(1).
 int64_t round_request(int64_t bytes, const AllocatorConfig& config);
 
 // Returns the size of the new segment for a request of `rounded_bytes` that no cached block can
@@ -45,7 +47,9 @@ enum class AllocatorAction : uint8_t {
   kSegmentFree,
   kSegmentMap,
   kSegmentUnmap,
-  kOutOfMemory,  // `address` is the device's free bytes, and `bytes` is the rounded request
+  // `bytes` is the requested size after rounding. As in PyTorch's history, the field `address` does
+  // not contain an address. It contains the number of free bytes on the device.
+  kOutOfMemory,
 };
 
 // One entry of the allocation history in a memory snapshot.
@@ -122,8 +126,8 @@ class CachingAllocator {
 
   // Mark the beginning and the end of the capture of a stream into a CUDA graph. A private pool is
   // usually active during the capture. The allocator neither records nor queries events during a
-  // capture. If the device is full, a request during a capture fails, because the step that
-  // releases all cached memory is skipped during a capture. Captures may overlap.
+  // capture. A request during a capture skips the step that releases all cached memory, so the
+  // request may fail although cached memory exists. Captures may overlap.
   void begin_capture() { ++captures_; }
   void end_capture();
 
@@ -135,7 +139,9 @@ class CachingAllocator {
   // to the device:
   //   - every unsplit free block of a segment that is not expandable
   //   - every whole free page of an expandable segment
-  // During a capture, does not wait, and returns only memory of the released pools. O(n log n).
+  //
+  // During a capture, empty_cache() does not wait for events, and returns only memory of the
+  // released pools. O(n log n).
   void empty_cache();
 
   // Sets the peak of every Statistic to the current value.

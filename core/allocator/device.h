@@ -16,11 +16,14 @@ class AllocatorDevice {
   virtual int64_t total_bytes() const = 0;
   virtual int64_t free_bytes() const = 0;
 
-  // Allocate and free addresses with memory, like cudaMalloc and cudaFree.
+  // allocate() reserves addresses, maps memory to them and returns the first address, like
+  // cudaMalloc. free() releases the addresses and the memory of one call of allocate(), like
+  // cudaFree.
   virtual std::optional<uint64_t> allocate(int64_t bytes) = 0;
   virtual void free(uint64_t address, int64_t bytes) = 0;
 
-  // Reserve and release addresses without memory, like cuMemAddressReserve and cuMemAddressFree.
+  // reserve() reserves addresses without memory, like cuMemAddressReserve, and returns the first
+  // address. unreserve() releases the addresses of one call of reserve(), like cuMemAddressFree.
   virtual uint64_t reserve(int64_t bytes) = 0;
   virtual void unreserve(uint64_t address, int64_t bytes) = 0;
 

@@ -11,9 +11,11 @@ namespace fxopt {
 
 // A device that has no memory and only keeps addresses and counts. Addresses start at
 // 0x7f0000000000, are multiples of 2 MiB, grow with each call and are never reused. Among free
-// blocks of equal size, the allocator takes the block at the lowest address. On a real device, the
-// allocator may therefore take another block, because real addresses cannot be predicted. The
-// simulated device counts memory in whole pages of 2 MiB, like the CUDA driver. Every call is O(1).
+// blocks of equal size, the allocator takes the block at the lowest address. The order of addresses
+// on a real device cannot be predicted, so the allocator may take another block on a real device.
+// The simulated device counts memory in whole pages of 2 MiB, like the CUDA driver. Every call is
+// O(1), except take_finished_streams(). After n calls of finish(), unmap() and wait(),
+// take_finished_streams() is O(n log n).
 class SimulatedDevice final : public AllocatorDevice {
  public:
   static constexpr int64_t kPageBytes = int64_t{2} << 20;
@@ -48,7 +50,8 @@ class SimulatedDevice final : public AllocatorDevice {
   uint64_t next_address_ = kFirstAddress;
   uint64_t next_event_ = 1;
   std::unordered_map<uint64_t, int64_t> stream_of_event_;  // events that may not be done yet
-  // For each stream, the number of an event. All earlier events of this stream are done.
+  // For each stream, a limit for event numbers. Every event of the stream with a number below this
+  // limit is done.
   std::unordered_map<int64_t, uint64_t> finished_up_to_;
   std::vector<int64_t> finished_;  // streams that finished since the last take_finished_streams()
 };

@@ -27,10 +27,14 @@ struct ArenaOptions {
 struct ArenaPlan {
   // The offset of each item, a multiple of the alignment. Items of 0 bytes have offset 0.
   std::vector<int64_t> offsets;
-  int64_t bytes = 0;            // size of the arena: the largest sum of offset and rounded size
-  int64_t lower_bound = 0;      // largest sum of rounded sizes of items live at one step
-  int64_t unaligned_bound = 0;  // lower bound for unrounded sizes; publications use this bound
-  std::string_view method;      // method that found the plan; refers to a string literal
+  int64_t bytes = 0;  // size of the arena: the largest sum of offset and rounded size
+  // The sum of the rounded sizes of all live items, at the time step with the largest sum. No arena
+  // can be smaller.
+  int64_t lower_bound = 0;
+  // Like `lower_bound`, but computed from the sizes before rounding. Research papers on memory
+  // planning use this bound.
+  int64_t unaligned_bound = 0;
+  std::string_view method;  // method that found the plan; refers to a string literal
   // True if the plan is proved to be the smallest. Either `bytes` equals the lower bound, or the
   // search excluded all smaller sizes.
   bool optimal = false;

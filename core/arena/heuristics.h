@@ -9,11 +9,15 @@
 namespace fxopt::arena {
 
 // Stacks blocks on a skyline, which is the height of the placed blocks in each section of time (see
-// Block). A place is a maximal range of sections of equal height. The filler repeatedly selects the
-// lowest place and the first block, in the given order, whose sections are all within this place.
-// If no block fits, the filler raises the place to the height of the lower neighbour. This is the
-// best-fit method of Burke, Kendall and Whitwell 2004 for strip packing. Sekiyama et al. 2018 apply
-// it to memory.
+// Block). A place is a maximal range of sections of equal height. The filler repeats these steps
+// until all blocks are placed:
+//   - Select the lowest place.
+//   - Put the first unplaced block that fits onto this place. "First" refers to the given order. A
+//     block fits if all its sections are within the place.
+//   - If no block fits, raise the place to the height of its lower neighbour.
+//
+// This is the best-fit method for strip packing (Burke, Kendall and Whitwell 2004). Its application
+// to memory comes from Sekiyama and others (2018).
 class SkylineFiller {
  public:
   // Builds a k-d tree of the blocks. O(n log n).

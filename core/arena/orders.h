@@ -24,7 +24,9 @@ inline constexpr std::array kAllOrders{OrderKind::kLoadLifetime, OrderKind::kAre
 //   - kArea: the product of lifetime and size
 //   - kLoad: the largest load (sum of sizes) of a section in which the block is live, then the area
 //   - kLoadLifetime: the same load as for kLoad, then the lifetime
-// Ties are broken by the other measures, then by index. O(n log n + sections).
+//
+// If two blocks have the same measure, the other measures decide, and then the smaller index.
+// O(n log n + sections).
 Order make_order(const Problem& problem, OrderKind kind);
 
 }  // namespace fxopt::arena

@@ -8,9 +8,21 @@
 
 namespace fxopt::arena {
 
-// An item in the form that the search uses. Time is divided into consecutive sections. For each
-// maximal set of items that are live at the same time, there is exactly one section. Two items
-// therefore share a section if and only if they are live at the same time. The unit of sizes is the
+// An item in the form that the search uses. Time is divided into consecutive sections. A step
+// begins a new section if an item starts at this step and another item of the current section has
+// already ended. In the example below, step 4 begins section 1: item c starts at step 4, and item b
+// has already ended.
+//
+//   step      0  1  2  3  4  5  6
+//   item a    a  a  a  a  a  a  a
+//   item b       b  b
+//   item c                c  c  c
+//   section   0  0  0  0  1  1  1
+//
+// All items of one section are live at one common step: the last step of the section at which an
+// item starts. For each maximal set of items that are live at the same time, there is exactly one
+// section. In the example, section 0 belongs to the set {a, b}, and section 1 to the set {a, c}.
+// Two items share a section if and only if they are live at the same time. The unit of sizes is the
 // greatest common divisor of all rounded sizes.
 struct Block {
   // The block is live in the sections of time from `begin` up to, but not including, `end`.
@@ -64,12 +76,15 @@ struct Part {
   int64_t base = 0;
 };
 
-// Splits a problem wherever no block crosses from one section to the next. In each piece, blocks
-// that are live throughout the piece are placed at the bottom. The other blocks of the piece are
-// split in the same way. At least one best packing has this form, because a block that is live
-// throughout can move to the bottom if the blocks below move up by its size. Sets the offset of
-// each block that is placed in this way. Every block that is not placed belongs to exactly one
-// part. O(n log n), because deeply nested pieces are not split further.
+// Splits a problem wherever no block crosses from one section to the next. Each resulting range of
+// sections is a piece. In each piece, blocks that are live throughout the piece are placed at the
+// bottom. The function sets the offsets of these blocks in `offsets`. The other blocks of the piece
+// are split in the same way, until nothing changes. The unplaced blocks of each remaining piece are
+// returned as one Part. O(n log n), because deeply nested pieces are not split further.
+//
+// At least one packing of the smallest height has this form. The reason: in any packing, a block B
+// that is live throughout a piece can move to the bottom. Each block of the piece that was below B
+// moves up by the size of B. The height of the packing does not increase.
 std::vector<Part> split_problem(const Problem& problem, std::vector<int64_t>& offsets);
 
 }  // namespace fxopt::arena

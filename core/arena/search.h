@@ -34,19 +34,20 @@ enum class SectionRule { kHeaviest, kFewestPerWeight };
 // Returns kUnknown if the budget ends before the answer is known. The search is exponential in the
 // worst case.
 //
-// The height of a section is the lowest offset that an unplaced block can still have in it. The
-// search selects a section with the smallest height. In this section, it tries to place each block
-// that fits at this height. In the last branch, the search places no block at this height, so a gap
-// remains. A branch fails in two cases:
+// The height of a section is a lower bound of the offsets of the section's unplaced blocks. The
+// search selects a section with the smallest height, and tries several branches one after another.
+// Each branch except the last places one of the blocks that fit at this height in this section. The
+// last branch places no block there, so a gap remains. The search abandons a branch in two cases:
 //   - A section does not have enough room for its unplaced blocks.
-//   - An unplaced block fits into a gap. The branch is not needed, because another branch fills the
-//     gap with this block.
+//   - An unplaced block would fit into a gap that this branch leaves empty. Another branch puts the
+//     block into the gap, so the search does not need this branch.
+//
 // If no unplaced block joins two parts of the problem, the search handles the parts one by one.
 //
 // Most rules that end a branch come from Moffitt 2023 (MiniMalloc, ASPLOS, doi
 // 10.1145/3623278.3624752). At each step, the search of that paper tries all blocks, but this
-// search tries only the blocks of one section. The weights come from Boussemart et al. 2004, who
-// use weights for constraint problems.
+// search tries only the blocks of one section. The idea of the section weights comes from a paper
+// on constraint problems (Boussemart and others 2004).
 Verdict search_packing(const Problem& problem, const Order& order, SectionRule rule, int64_t capacity,
                        SectionWeights& weights, Budget& budget, std::vector<int64_t>& offsets);
 
@@ -73,8 +74,11 @@ class HeightSearch {
   SectionWeights weights_;
   std::mt19937_64 random_{1};
   int64_t searches_ = 0;
-  int64_t impossible_;  // packings of this height do not exist or are not needed
-  int64_t failed_;      // the height for which the last failed search looked; failed_ >= impossible_
+  // Packings up to this height do not exist or are not needed.
+  int64_t impossible_;
+  // The height limit (`capacity`) of the last search that found no packing. This limit is never
+  // smaller than the value of `impossible_`. Before the first search, both members are equal.
+  int64_t failed_;
   bool first_ = true;
 };
 

@@ -41,11 +41,14 @@ struct Collective {
   std::optional<Tensor> input, output;
   std::optional<int64_t> input_bytes, output_bytes;  // bytes of `input` and of `output`
 
-  // The index of a parameter among the graph's inputs, or nothing if the index is unknown.
-  // - For kUnshard, this is the parameter that the collective gathers.
-  // - For kGradient, this is the input that the file records for the returned gradient. If the file
-  //   records no input, this is the index of the gradient among the outputs.
-  // - For other classes, the index is absent.
+  // The place of the parameter to which the collective belongs. Absent if the place is unknown.
+  // - For kUnshard: the schedule position of the input that holds the gathered parameter or saved
+  //   value.
+  // - For kGradient: the schedule position of the parameter that the file records for the returned
+  //   gradient. If the file records no parameter, the index of the gradient among the graph's
+  //   outputs is used instead.
+  // - For other classes: absent.
+  // If all inputs come first, the schedule position is the index among the graph's inputs.
   std::optional<uint32_t> parameter;
 
   // Whether the recorded sizes fit the collective. False if a size is unknown.
@@ -88,11 +91,11 @@ std::vector<CollectiveBucket> find_buckets(const Graph& graph);
 // Each member has the name of its function in torch/_inductor/fx_passes (bucketing.py and fsdp.py).
 // O(nodes + edges).
 struct FsdpRecognisers {
-  // True for an all-gather whose data come from exactly one placeholder. Other nodes without
-  // inputs, such as get_attrs, are ignored.
+  // True for an all-gather whose data come from exactly one placeholder. The data may also come
+  // from get_attrs and from calls without inputs. These sources are not counted.
   IdMap<NodeId, bool> is_fsdp_all_gather;
   // True for the wait of a reduce-scatter if the wait has a user, and if each direct or indirect
-  // user reads only one node. The output may read several nodes.
+  // user reads only one node. The graph's output node is an exception: it may read several nodes.
   IdMap<NodeId, bool> is_fsdp_reduce_scatter;
 };
 FsdpRecognisers fsdp_recognisers(const Graph& graph);

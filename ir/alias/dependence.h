@@ -54,15 +54,15 @@ struct Dependence {
 // collectives. The map stays valid after a move that respects the dependences. Any other change of
 // the graph invalidates the map.
 //
-// Storage    The memory of each alias class has versions. A write creates a version. A node that
+// Storage:   The memory of each alias class has versions. A write creates a version. A node that
 //            reads data reads the last version. A wait also creates a version, because a
 //            collective's result is available only after the wait. Before the wait, the collective
 //            may read its inputs.
-// Metadata   The metadata of each class of tensor objects has versions in the same way. Every node
+// Metadata:  The metadata of each class of tensor objects has versions in the same way. Every node
 //            that takes a tensor reads the tensor's metadata.
-// Random     Random draws keep their order. Draws whose offset in an RngSlot is recorded may change
+// Random:    Random draws keep their order. Draws whose offset in an RngSlot is recorded may change
 //            places.
-// Effect     A barrier, or an op with unknown effects, keeps its place relative to all draws,
+// Effect:    A barrier, or an op with unknown effects, keeps its place relative to all draws,
 //            writes, collectives, waits, assertions and mode changes.
 //
 // Some dependences that follow from other dependences are left out. Construction takes O(nodes +
@@ -76,7 +76,8 @@ class DependenceMap {
   // DependenceKind. kBoundary is left out, because range() and violation() derive it from the kinds
   // of nodes.
   std::span<const Dependence> of(NodeId node) const { return slice(dependences_, own_.get(node)); }
-  // Returns the nodes that must follow `node`, in schedule order. Dependence::on is the later node.
+  // Returns the nodes that must follow `node`, in schedule order. In this list, Dependence::on is
+  // the node that must follow `node`.
   std::span<const Dependence> followers(NodeId node) const { return slice(followers_, of_followers_.get(node)); }
 
   // Returns the nearest node that `node` must not cross on its way to the place right before
@@ -85,21 +86,23 @@ class DependenceMap {
   std::optional<Dependence> obstacle(NodeId node, NodeId before) const;
   bool can_move(NodeId node, NodeId before) const { return !obstacle(node, before).has_value(); }
 
-  // The limits within which a node may move. `after` is the nearest node that must precede the
-  // node. `before` is the nearest node that must follow the node. Dependences of the kind kBoundary
-  // are included. O(dependences of the node).
+  // The limits within which range()'s `node` may move. `node` must stay after the node `after->on`
+  // and before the node `before->on`. These two are the nearest such nodes in the schedule. A
+  // member is absent if its side has no limit. Dependences of the kind kBoundary are included.
+  // O(dependences of the node).
   struct Range {
     std::optional<Dependence> after, before;
   };
   Range range(NodeId node) const;
 
-  // Returns a node that `order` places before a node on which it depends. Returns nothing if
-  // `order` respects all dependences. `order` contains every node of the graph once. O(nodes +
-  // dependences).
+  // A dependence that an order of nodes violates: the order places `node` before the node
+  // `dependence.on`, but `node` must follow that node.
   struct Violation {
     NodeId node;
     Dependence dependence;
   };
+  // Returns a dependence that `order` violates. Returns nothing if `order` respects all
+  // dependences. `order` contains every node of the graph once. O(nodes + dependences).
   std::optional<Violation> violation(std::span<const NodeId> order) const;
 
  private:

@@ -9,12 +9,13 @@
 
 namespace fxopt {
 
-// The effects of the graphs that a module's nodes run. Each graph is examined on first use, and its
-// effects are kept. The EffectMaps of several graphs of one module may share one SubgraphEffects.
-// Valid until one of the graphs that the nodes run changes. Passes do not change these graphs.
+// A cache of the effects of a module's subgraphs. A subgraph is a graph that a node runs, such as
+// the body of a higher-order op. Each subgraph is examined on first use, and the effects of the
+// subgraph are kept. The EffectMaps of several graphs of one module may share one SubgraphEffects.
+// A change of a subgraph invalidates the kept effects. Passes do not change subgraphs.
 //
-// Graphs may be nested as deep as memory allows. The first query about a graph takes O(nodes +
-// arguments), summed over all graphs that the query examines. Later queries take O(1).
+// Subgraphs may be nested as deep as memory allows. The first query about a subgraph takes
+// O(nodes + arguments), summed over all subgraphs that the query examines. Later queries take O(1).
 class SubgraphEffects {
  public:
   explicit SubgraphEffects(const Module& module) : module_(&module) {}
@@ -22,7 +23,7 @@ class SubgraphEffects {
   // Returns the combined effects of the graph's nodes. Returns kUndescribed if no graph has the
   // name, or if the graph calls itself.
   Effect of(StringId name);
-  // Forgets all effects. Must be called after the graphs have changed.
+  // Forgets all effects. Must be called after a subgraph has changed.
   void forget() { known_.clear(); }
 
  private:

@@ -38,8 +38,9 @@ bool is_basic_index(const Graph& graph, const Arg& index, const std::function<bo
 // once for each user. O(users log users).
 NodeId find_reader(const Graph& graph, std::vector<NodeId> from, const std::function<bool(NodeId reader)>& is_it);
 
-// Returns the tuple, list or dict from which a getitem takes an element. Invalid for any other
-// node, such as a getitem of a tensor. Complexity: as view_of_call().
+// Returns the tuple, list or dict from which a getitem takes an element. Returns an invalid id if
+// `node` is not such a getitem. For example, returns an invalid id for a getitem of a value that is
+// recorded as a tensor. Complexity: as view_of_call().
 NodeId whole_of(const Graph& graph, NodeId node);
 
 // Whether the call uses only the sizes, dtype and device of its tensors, as `ones_like` and
@@ -87,8 +88,9 @@ bool sees_storage(const Graph& graph, NodeId node);
 // Whether the op creates a view whose strides and offset are arguments of the call (`as_strided`).
 // The operator's name decides. O(length of the name).
 bool sets_strides(const Op& op);
-// Whether the call may view its input with wider elements. The storage offset must then be a
-// multiple of the wider element size. O(1).
+// Whether the call may return a view with larger elements than its input. For example,
+// `view(dtype)` may view two bf16 elements as one fp32 element. PyTorch requires that the input's
+// storage offset in bytes is a multiple of the larger element size. O(1).
 bool needs_aligned_place(const Graph& graph, NodeId node);
 
 }  // namespace fxopt

@@ -11,9 +11,13 @@ namespace fxopt {
 // no operator of the graph chooses its layout. O(nodes + edges).
 IdMap<NodeId, bool> find_doubtful_layouts(const Graph& graph);
 
-// Whether the result depends on the memory layout of the first argument and not only on its sizes.
-// True for `as_strided`, for views with other sizes, and for views that become copies if the
-// strides do not allow a view (`reshape`, `contiguous`). O(1).
+// Whether the result depends on the memory layout of the first argument, and not only on the
+// argument's sizes. True for three kinds of ops:
+// - ops that access the argument's memory with given strides (`as_strided`, see sets_strides());
+// - `view` to given sizes, and `_unsafe_view`;
+// - ops that return a view in some calls and a copy in other calls (ViewKind::kMaybeView, such as
+//   `reshape` and `contiguous`).
+// O(1).
 bool reads_layout(const Graph& graph, NodeId node);
 
 }  // namespace fxopt

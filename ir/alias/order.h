@@ -16,9 +16,11 @@ std::span<const ControlDep> control_of(const Graph& graph, NodeId node);
 // True if the node records a stream event or waits for one.
 bool has_events(const Graph& graph, NodeId node);
 
-// True if the node waits for a control dependency or for an event. Neither passes data. Nodes that
-// wait for this node are ignored. They inherit its control dependencies if it is erased
-// (Graph::prune_control(), Replacer in passes/pass/replacer.h).
+// True if the node has a control dependency on another node, or if the node records a stream event
+// or waits for one. Control dependencies and events order nodes without passing data. Control
+// dependencies of other nodes on this node do not count. If this node is erased, those nodes
+// inherit its control dependencies (Graph::prune_control()). If this node has a replacement, those
+// nodes depend on the replacement instead (Replacer in passes/pass/replacer.h).
 bool is_held(const Graph& graph, NodeId node);
 
 // Returns the stream that the node runs on. Returns nothing for the current stream.

@@ -8,8 +8,8 @@
 #include "ir/graph/module.h"
 #include "ir/values/sym_int.h"
 
-// The arrangement of ranks in process groups. The arrangement decides the order of the ranks' data
-// in a gathered tensor.
+// The order of ranks in process groups. An all-gather over a group concatenates the data of the
+// group's ranks in this order.
 
 namespace fxopt {
 
@@ -25,8 +25,8 @@ std::optional<size_t> own_place(const Module& module, std::span<const int64_t> r
 // rank, `place` is a number. In a graph of all ranks, `place` is a symbol of the kind rank.
 //
 // A symbol is accepted as this index if three conditions hold:
-// - It ranges from 0 to one less than the number of `ranks`.
-// - Its hint is the index of the file's rank.
+// - The symbol ranges from 0 to one less than the number of `ranks`.
+// - The symbol's hint is the index of the file's rank.
 // - No other listed group of the same size contains the file's rank. If such a group existed, the
 //   symbol might be the index in that group.
 // If `ranks` are the whole world (0, 1, 2, ...), the index equals the rank, and the third condition
@@ -36,11 +36,12 @@ std::optional<size_t> own_place(const Module& module, std::span<const int64_t> r
 // the same on all ranks. O(groups + ranks + symbols).
 bool is_own_place(const Module& module, std::span<const int64_t> ranks, const SymInt& place, int64_t scale);
 
-// Ranks in the order of their data, and the mesh that determines this order.
+// The order in which a gathered tensor contains the data of the ranks. For example, if `ranks` is
+// {0, 2, 1}, the data of rank 0 come first, then the data of rank 2, then the data of rank 1.
 struct RankOrder {
   std::vector<int64_t> ranks;
-  // The mesh that determines the order. nullptr if no mesh of the file determines the order. The
-  // ranks of the mesh are then assumed to be numbered row by row.
+  // The first mesh of the file that determines the order. nullptr if the file has no such mesh. In
+  // the case of nullptr, the order is right if the job numbers its ranks row by row.
   const DeviceMesh* mesh = nullptr;
 };
 
@@ -48,30 +49,44 @@ struct RankOrder {
 // second gather is over `outer`. For each rank `outer[j]`, the order lists the ranks of one group.
 // This group contains `outer[j]` and spans the same mesh dimensions as `inner`.
 //
-// A group spans a dimension of a mesh if it contains all ranks along this dimension. If both groups
-// span dimensions of one mesh, and no dimension is spanned by both, then the coordinates in this
-// mesh determine the group. Without such a mesh, each rank of `inner` is shifted by the distance
-// from the file's rank to `outer[j]`. This shift is right on every mesh whose ranks are numbered
-// along its rows.
+// A group spans a dimension of a mesh if the group contains all ranks along this dimension. A mesh
+// of the file is used if `inner` and `outer` each span whole dimensions, and share no dimension.
+// On this mesh, the group of `outer[j]` has all ranks that differ from `outer[j]` only in the
+// dimensions of `inner`.
 //
-//   mesh [[0, 1, 2], [3, 4, 5]], rank 0:   inner {0, 3}, outer {0, 1, 2}  =>  0 3 1 4 2 5
-//                                          inner {0, 1, 2}, outer {0, 3}  =>  0 1 2 3 4 5
+// If no mesh can be used, a formula yields rank i in the group of `outer[j]`. In this formula,
+// `own` is the file's rank:
+//
+//   inner[i] + outer[j] - own
+//
+// The formula is right on every mesh whose ranks are numbered row by row.
+//
+// Two examples for the mesh [[0, 1, 2], [3, 4, 5]] and the file's rank 0:
+// - If `inner` is {0, 3} and `outer` is {0, 1, 2}, the result is 0 3 1 4 2 5.
+// - If `inner` is {0, 1, 2} and `outer` is {0, 3}, the result is 0 1 2 3 4 5.
 //
 // Returns nothing if one of these conditions holds:
 // - The file's rank is missing in `inner` or in `outer`.
 // - `inner` and `outer` share a rank other than the file's rank.
-// - A rank is outside the world.
-// - Two meshes yield different orders.
-// - `inner` is ascending, but a group of the same mesh dimensions would not be ascending. PyTorch
-//   sorts the ranks of a mesh's groups by default (new_group's sort_ranks). The file does not
-//   record whether PyTorch sorted them.
+// - The formula is used, and yields a rank outside the world or the same rank twice.
+// - Two meshes that can be used yield different orders.
+// - The ranks of `inner` are ascending, but `alike_groups(mesh, inner)` has a group whose ranks are
+//   not ascending. PyTorch sorts the ranks of a mesh's groups by default (new_group's sort_ranks).
+//   The file does not record whether PyTorch sorted the ranks, so the order in that group is
+//   unknown.
 // O(meshes * ranks + result).
 std::optional<RankOrder> ranks_of_both(const Module& module, std::span<const int64_t> inner,
                                        std::span<const int64_t> outer);
 
-// Returns all groups of the mesh that span the same dimensions as `ranks`, including `ranks`.
-// Returns an empty list if the mesh does not have all `ranks`, or if `ranks` contain only a part of
-// the ranks along a dimension. O(ranks of the mesh).
+// Returns all groups of the mesh that span the same dimensions as the group `ranks`. The returned
+// list also contains the group `ranks`. Example for the mesh [[0, 1, 2], [3, 4, 5]]:
+//
+//   alike_groups(mesh, {0, 3})  ==  {{0, 3}, {1, 4}, {2, 5}}
+//
+// Returns an empty list in these cases:
+// - The mesh does not have all `ranks`.
+// - `ranks` contain only a part of the ranks along a dimension.
+// O(ranks of the mesh).
 std::vector<std::vector<int64_t>> alike_groups(const DeviceMesh& mesh, std::span<const int64_t> ranks);
 
 // Returns the names of the mesh dimensions that the ranks span, in the mesh's order.

@@ -27,7 +27,7 @@ class BodyReader {
       if (arg.is(ArgKind::kNode)) {
         for (const BufferId id : storages_.buffers(arg.as_node())) results_.push_back(locate(id));
       } else if (arg.has_children()) {
-        collect(arg.range());  // the file readers limit the depth
+        collect(arg.range());  // recursion is safe: file readers limit the nesting
       }
     }
   }

@@ -27,20 +27,22 @@ constexpr size_t kFirstOperand = 2;
 bool has_regions(const Module& module);
 bool calls_region(const Graph& graph, NodeId node);
 
-// Whether the placeholder may represent a result of a region (a graph that invoke_subgraph runs). A
-// storage recorded for several of these placeholders is unreliable. False if the file records that
-// the placeholder is a parameter or another input of the user's function, because a tracer gives
-// each of these inputs its correct storage. O(1) expected.
+// Whether the placeholder may represent a result of a region (a graph that invoke_subgraph runs).
+// If the file records the same storage for several of these placeholders, the placeholders may
+// still have separate storages. False if the file records that the placeholder is a parameter or
+// another input of the user's function. A tracer gives each of these inputs its correct storage.
+// O(1) expected.
 bool may_be_of_region(const Graph& graph, NodeId placeholder);
 
-// The storage of one tensor that a region (a graph that invoke_subgraph runs) returns. This storage
-// is the storage of an operand's tensor, or a storage that the region created.
+// One tensor that a region returns. A region is a graph that invoke_subgraph runs. The tensor has
+// the storage of an operand's tensor, or a storage that the region created.
 struct RegionResult {
   static constexpr uint32_t kMade = UINT32_MAX;
   // The index of the operand of invoke_subgraph that has this storage. kMade if the region created
   // the storage.
   uint32_t operand = kMade;
-  // The index of the tensor whose storage the result has. An operand may contain several tensors.
+  // Unless `operand` is kMade: the index, in the operand, of the tensor that has this storage. An
+  // operand may contain several tensors.
   uint32_t tensor = 0;
   uint32_t made = 0;                // for kMade: results with the same number share a storage
   std::vector<uint32_t> may_share;  // for kMade: operands whose memory the result may share

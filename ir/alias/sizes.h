@@ -32,8 +32,10 @@ std::optional<int64_t> storage_bytes(const Module& module, const Tensor& tensor,
 // symbol has no value, if a size is negative, or if the result is above 2^63 - 1.
 std::optional<int64_t> tensor_elements(const Module& module, const Tensor& tensor, const SymbolValues& values);
 
-// Returns the bytes of a tensor's elements. Returns nothing if tensor_elements() does, if the dtype
-// is not recorded, or if the result is above 2^63 - 1.
+// Returns the bytes of a tensor's elements. Returns nothing if one of these conditions holds:
+// - tensor_elements() returns nothing.
+// - The dtype is not recorded.
+// - The number of bytes is above 2^63 - 1.
 std::optional<int64_t> tensor_bytes(const Module& module, const Tensor& tensor, const SymbolValues& values);
 
 // The source of a storage's number of bytes.
@@ -47,10 +49,12 @@ enum class SizeKind : uint8_t {
 };
 struct SizeSource {
   SizeKind kind = SizeKind::kUnknown;
-  BufferId like;                 // kLike
-  Integer bytes;                 // kRecorded, kRoom: the bytes in the file
-  std::optional<Tensor> tensor;  // kTensor, kRoom: the storage's first tensor
-  Room room;                     // kRoom: see room.h
+  // `kind` decides which of the following members are used. The comment of each member names the
+  // kinds that use the member.
+  BufferId like;                 // for kLike: another storage, which has the same size
+  Integer bytes;                 // for kRecorded and kRoom: the bytes that the file records
+  std::optional<Tensor> tensor;  // for kTensor and kRoom: the first tensor on the storage
+  Room room;                     // for kRoom: see room.h
 };
 
 // Returns the source of a storage's size. The size in the file is not trusted in two cases:
@@ -65,16 +69,18 @@ SizeSource size_source(const Graph& graph, const StorageMap& storages, BufferId 
 // each tangent separately, so the recorded offset of a tangent is ignored.
 SizeSource counted_size(const Graph& graph, const StorageMap& storages, BufferId id);
 
-// Returns the bytes of a source of any kind except kLike. Returns nothing in the same cases as
-// storage_bytes(). O(size of the expressions of the source).
+// Returns the number of bytes. Returns nothing for kUnknown, for kLike, and in the same cases as
+// storage_bytes(). For kLike, the caller must evaluate the source of the storage `like` instead.
+// O(size of the source's expressions).
 std::optional<int64_t> evaluate_size(const Module& module, const SizeSource& source, const SymbolValues& values);
 
 // Returns the range of the bytes if each symbol takes all values of its range. The minimum is at
 // least 0. The maximum is ValueRange::kNoMax if no bound is known. O(rank).
 ValueRange size_bounds(const Module& module, const SizeSource& source, ExprBounds& bounds);
 
-// Returns the expressions on which a source of any kind except kLike depends. Empty if the size is
-// a plain number. O(rank).
+// Returns the expressions from which the number of bytes is computed. Empty if the size is a plain
+// number, and for kUnknown. Also empty for kLike: the caller must use the source of the storage
+// `like` instead. O(rank).
 std::vector<ExprId> size_expressions(const Module& module, const SizeSource& source);
 
 }  // namespace fxopt

@@ -15,12 +15,22 @@ namespace fxopt {
 // A storage, as derived from the ops of this graph. A view shares the storage of its base, and
 // every other result owns a new storage.
 //
-// This is not the file's storage id, because tracers record wrong ids. In fake metadata, a wait
-// does not share its collective's storage, and copies made by recompute share the original's
-// storage. The file's ids are used in two cases: the op table has no information, or the tensor is
-// an input, whose storage only the caller knows. Two inputs share a storage if and only if both
-// have the same id in the file. If the inputs represent results of regions (regions.h), the same id
-// means only that the inputs may share a storage.
+// This is not the storage id that the file records, because tracers record wrong ids. Two examples
+// of wrong ids:
+// - A wait returns the storage of its collective's result, but fake metadata give the wait a new
+//   id.
+// - A recomputed copy of a node creates a new storage, but its metadata have the original's id.
+//
+// The file's ids are used in two cases:
+// - The op table does not show whether a result shares an input's storage, and the recorded tensors
+//   do not show that the result does.
+// - The tensor is an input. Only the caller knows the storages of inputs.
+//
+// Two inputs share a storage if and only if both have the same id in the file. This rule has two
+// exceptions:
+// - Each tangent has its own storage.
+// - If the inputs may represent results of regions (regions.h), the same id means only that the
+//   inputs may share a storage.
 using BufferId = Id<struct BufferTag>;
 
 // A tensor object of PyTorch: sizes, strides and a storage. An in-place op returns the object that
@@ -65,8 +75,12 @@ bool any_buffer(std::span<const BufferId> buffers, const Holds& holds) {
 class StorageMap {
  public:
   explicit StorageMap(const Graph& graph);
-  StorageMap(const Graph& graph, EffectMap& effects);     // if the caller needs effects as well
-  StorageMap(const Graph& graph, RegionBodies& regions);  // if the caller needs regions as well
+  // Like the first constructor, but uses the caller's EffectMap instead of a new EffectMap.
+  // Subgraphs that the caller's EffectMap has already examined are not examined a second time.
+  StorageMap(const Graph& graph, EffectMap& effects);
+  // Like the first constructor, but uses the caller's RegionBodies instead of a new RegionBodies.
+  // Regions that the caller's RegionBodies has already examined are not examined a second time.
+  StorageMap(const Graph& graph, RegionBodies& regions);
 
   size_t num_buffers() const { return buffers_.size(); }
   const Buffer& buffer(BufferId id) const { return buffers_[id.index()]; }
@@ -160,10 +174,12 @@ class StorageMap {
   std::vector<uint32_t> first_objects_;
   std::vector<Slice> values_, reads_, writes_;
   std::vector<BufferId> classes_;
-  std::vector<std::vector<NodeId>> class_writes_;  // by alias class, in schedule order
+  // For each alias class: the nodes that write the class, in schedule order.
+  std::vector<std::vector<NodeId>> class_writes_;
   std::vector<bool> class_external_, class_returned_;
   std::vector<ObjectId> object_classes_;
-  std::vector<bool> object_returned_;             // by object class
+  // For each object class: true if the graph returns an object of the class.
+  std::vector<bool> object_returned_;
   std::vector<MetadataChange> metadata_changes_;  // sorted
 };
 

@@ -19,8 +19,8 @@ class SubgraphNames {
     visit_args(graph, graph[node].kwargs, visit);
   }
 
-  // Returns the name of the graph that the attribute of a get_attr node holds. Invalid if the
-  // attribute holds no graph, and for other nodes. O(1) expected.
+  // Returns the name of the graph that the attribute of a get_attr node holds. Returns an invalid
+  // id if the attribute holds no graph, or if `node` is not a get_attr node. O(1) expected.
   StringId held_by(const Graph& graph, NodeId node) const;
 
  private:
@@ -32,7 +32,7 @@ class SubgraphNames {
       } else if (arg.is(ArgKind::kNode)) {
         if (const StringId name = held_by(graph, arg.as_node()); name.is_valid()) visit(name);
       } else if (arg.has_children()) {
-        visit_args(graph, arg.range(), visit);  // the file readers limit the nesting of arguments
+        visit_args(graph, arg.range(), visit);  // recursion is safe: file readers limit the nesting
       }
     }
   }

@@ -18,8 +18,11 @@ namespace fxopt {
 
 // The source of the time of a call.
 enum class CostBasis : uint8_t {
-  kUnknown,   // no source has a time. A kernel gets the roofline of its known bytes and operations, or 0 without a
-              // bandwidth; a collective gets 0
+  // The time is unknown. In place of the time, Cost contains a lower bound of the time:
+  // - For a kernel, the bound is the time by the roofline (see Cost), with unknown bytes and
+  //   operations counted as 0. If the memory bandwidth is unknown, the bound is 0.
+  // - For a collective, the bound is 0.
+  kUnknown,
   kFree,      // no kernel runs: views, waits, scalars, assertions
   kRoofline,  // a lower bound from the device's peak rates
   kLinks,     // a collective's time by the formula in the device profile
@@ -43,7 +46,8 @@ struct Cost {
   double seconds = 0;       // seconds of kernels
   double link_seconds = 0;  // seconds of collectives
   size_t unknown = 0;       // number of kernels whose operations or bytes are unknown
-  // The number of calls for each source of their time.
+  // Numbers of calls, indexed by CostBasis. For example, the entry for kMeasured is the number of
+  // calls whose time was measured. `kernels` counts all calls that are not collectives.
   CallsByBasis kernels = {}, collectives = {};
 
   void add(const Cost& other);
@@ -74,9 +78,9 @@ class CostTable {
   // collectives of other sizes.
   CostTable(const Graph& graph, const CostSources& sources);
 
-  // Returns the cost of a node or of several nodes. A node takes O(arguments), plus the time of
-  // CallFormulas::of().
+  // Returns the cost of one node. O(arguments), plus the time of CallFormulas::of().
   Cost of(NodeId node);
+  // Returns the sum of the costs of `nodes`.
   Cost of(const std::vector<NodeId>& nodes);
   Cost all();  // the cost of the whole graph
 

@@ -30,9 +30,9 @@ GroupShape group_shape(const std::vector<int64_t>& ranks, int64_t gpus_per_node)
 //   bytes                  bytes that each rank contributes
 //   moved                  bytes that each rank sends around a ring, see ring_bytes()
 //   group.ranks            number of ranks of the group
-//   group.nodes            number of nodes of the group
-//   group.ranks_per_node   the largest number of the group's ranks on one node
-//   group.log2_nodes       log2 of the nodes, rounded up: the depth of a tree over the nodes
+//   group.nodes            number of nodes (machines) with ranks of the group
+//   group.ranks_per_node   number of the group's ranks on the node that has the most ranks
+//   group.log2_nodes       log2(group.nodes), rounded up: the depth of a tree over these nodes
 class LinkModel {
  public:
   // The profile must outlive this object.

@@ -13,9 +13,9 @@
 
 namespace fxopt {
 
-// Finds the rows (CallRow) of a device profile that apply to a call node of a graph, and computes
-// the values of these rows, such as the bytes of a workspace. The graph, the profile and the values
-// of symbols must outlive this object.
+// Finds the rows (CallRow) of a device profile that apply to a call node of a graph. Computes the
+// values of these rows, such as the bytes of a workspace. The graph, the profile and the values of
+// symbols must outlive this object.
 class CallFormulas {
  public:
   struct Answer {
@@ -61,9 +61,13 @@ class CallFormulas {
   std::vector<Answer> answers_;
 };
 
-// False for an operator that runs a subgraph or another operator, and for an opaque operator. If
-// the profile has no row for such an operator, the flops and workspaces of its calls are unknown.
-// For other operators without a row, they are zero.
+// A profile may have no row for `op`. Returns the meaning of the missing row:
+// - true: calls of `op` have 0 flops and take no workspace
+// - false: the flops and workspaces of calls of `op` are unknown
+//
+// Returns false for an operator that runs a subgraph or another operator, and for every operator
+// whose name begins with "higher_order.". Also returns false for an opaque operator, because its
+// description is incomplete.
 bool is_described(const Op& op);
 
 // True if the row applies to calls of `op`.

@@ -31,7 +31,7 @@ struct CallSymbol {
     kBlasReady,
     kHasLast,
     kIsDType,
-    kElement,  // element `number` of a list of numbers or booleans
+    kElement,  // the element at index `number` of a list; the list contains numbers or booleans
   };
 
   bool is_output = false;

@@ -77,8 +77,8 @@ struct ProfileText {
 // not exist. `from` is the name of the text that contains the statement.
 using ProfileInclude = std::function<std::optional<ProfileText>(const std::string& from, std::string_view file)>;
 
-// The duration of a collective in nanoseconds. LinkModel (ir/cost/links.h) lists the symbols of the
-// expression.
+// The duration of a collective: an expression whose value is in nanoseconds. LinkModel
+// (ir/cost/links.h) lists the symbols that the expression may use.
 struct LinkRow {
   CollectiveKind kind{};
   ExprId nanoseconds;
@@ -89,9 +89,12 @@ struct LinkRow {
 // from text. ir/device/README.md describes the grammar and the symbols.
 class DeviceProfile {
  public:
-  // Reads several texts as one profile. If several texts set the same value, such as a constant,
-  // the last text decides. Fails with kBadProfile and the line if a text is invalid, or if one text
-  // sets a value twice. O(length of the expressions after macro expansion).
+  // Reads several texts as one profile. Different texts may set the same value, such as a constant.
+  // In this case, the last text decides. Fails with kBadProfile and the line in these cases:
+  // - A text is invalid.
+  // - A single text sets a value twice.
+  //
+  // O(length of the expressions after macro expansion).
   static Result<std::unique_ptr<DeviceProfile>> parse(std::span<const ProfileText> texts,
                                                       const ProfileInclude& include);
 

@@ -9,6 +9,8 @@
 
 namespace fxopt {
 
+// The kind of an argument. A container such as a list has its items as children, which are also
+// arguments. A few kinds occur only in metadata.
 enum class ArgKind : uint8_t {
   kNone,
   kBool,
@@ -22,23 +24,25 @@ enum class ArgKind : uint8_t {
   kDevice,  // a device name such as "cuda:0"
   kLayout,
   kMemoryFormat,
-  kList,       // children
-  kTuple,      // children
-  kDict,       // children: key, value, key, value, ...
-  kSlice,      // three children: start, stop, step
-  kOp,         // an operator as an argument, by target name
-  kGraph,      // a subgraph, by name
-  kGroup,      // a process group, by uid
-  kGroupExpr,  // a rank-symbolic process group
+  kList,   // the children are the items
+  kTuple,  // the children are the items
+  kDict,   // the children are key, value, key, value, ...
+  kSlice,  // three children: start, stop, step
+  kOp,     // an operator as an argument, by target name
+  kGraph,  // a subgraph, by name
+  kGroup,  // a process group, by uid
+  // A process group that depends on the rank, such as `rank % 2`. The value of the expression is
+  // the group's index in Module::groups.
+  kGroupExpr,
   kMesh,
   kEnum,    // three children: type, name (kString), number (kInt or kNone)
   kOpaque,  // three children: type, text (kString), payload (kBytes)
   kBytes,
-  kValue,   // metadata only: the description of a tensor
-  kUidRef,  // metadata only: a node by uid, not an edge
+  kValue,   // only in metadata: the description of a tensor
+  kUidRef,  // only in metadata: the uid of a node; not an edge
   kEllipsis,
   kRngSlot,
-  kSet,      // metadata only: children
+  kSet,      // only in metadata: a set, whose items are the children
   kUnknown,  // a kind that only a newer schema has; its bytes are stored as a string
 };
 

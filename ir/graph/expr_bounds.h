@@ -34,10 +34,17 @@ using SymbolRanges = std::unordered_map<StringId, ValueRange>;
 
 // Computes bounds of the expressions in an ExprTable from the ranges of their symbols, by interval
 // arithmetic. If all symbols are within their ranges, the result of evaluate() is within the
-// bounds. The bounds are exact if each symbol can only raise or only lower the value, as in most
-// tensor sizes. Otherwise the bounds may be too wide: `s0 - s0` is always 0, but its bounds contain
-// more numbers. An expression that is not an integer has no bounds. An ExprBounds refers to the
-// table. It computes the bounds of each subexpression once, on first use.
+// bounds. For most tensor sizes, the bounds are exact, because these expressions satisfy two
+// conditions:
+//   - The operators are +, -, * and //, and every divisor is positive.
+//   - If a symbol occurs several times, all its occurrences raise the result when the symbol grows,
+//     or all its occurrences lower the result. For example, `s0 + s0 * s1` satisfies this condition
+//     if `s1` is at least 0.
+//
+// For other expressions, the bounds may be too wide. For example, the value of `s0 - s0` is always
+// 0, but its bounds contain more numbers. An expression that is not an integer has no bounds. An
+// ExprBounds keeps a reference to the table, and computes the bounds of each subexpression once, on
+// first use.
 class ExprBounds {
  public:
   ExprBounds(const ExprTable& table, const Interner& strings, SymbolRanges ranges)

@@ -153,7 +153,8 @@ class Graph {
   // -- reading
   const Node& operator[](NodeId id) const { return nodes_[id.index()]; }
   Node& operator[](NodeId id) { return nodes_[id.index()]; }
-  // All ids are below this number. Use num_ids() as the size of an IdMap.
+  // All node ids of the graph are below num_ids(), including the ids of erased nodes. Use num_ids()
+  // as the size of an IdMap. num_nodes() does not count erased nodes.
   size_t num_ids() const { return nodes_.size(); }
   size_t num_nodes() const { return live_; }
   size_t num_edges() const { return live_uses_; }
@@ -239,6 +240,7 @@ class Graph {
   const Arg* meta_entry(NodeId id, std::string_view key) const;
 
   // -- building and editing
+
   // Appends a node without arguments. The name must be free. To check the name, call find(). The
   // node gets the given uid. If necessary, the module's uid counter is raised above that uid.
   NodeId add_node(NodeKind kind, StringId name, TargetId target, uint64_t uid);
@@ -266,7 +268,7 @@ class Graph {
   void set_args(NodeId id, ArgRange args, ArgRange kwargs);
   // Changes one edge: the edge's argument then refers to `input`.
   void set_use(UseId use, NodeId input);
-  // Makes every edge to `from` read `to` instead.
+  // Changes all users of the node `from`: they then read the node `to`. The two nodes must differ.
   void replace_all_uses(NodeId from, NodeId to);
   void move_before(NodeId id, NodeId before);
   // Puts the nodes in the given order. The order must name each node once and must have every input
@@ -279,8 +281,9 @@ class Graph {
   // Replaces control dependencies on an erased node by dependencies on the nodes that the erased
   // node waited for. The pass manager calls this after each pass. O(control dependencies).
   void prune_control();
-  // Returns a name that no node of this graph has. If `base` is free, the name is `base` itself.
-  // Otherwise the name is base_1, base_2, ..., numbered by a counter of the module.
+  // Returns a name that no node of this graph has. If `base` is free, returns `base`. Otherwise
+  // returns `base` with a number, such as "mm_1" for "mm". Numbers count up from 1, separately for
+  // each pair of graph and base (Module::name_counters). Skips numbers whose name is taken.
   StringId fresh_name(std::string_view base);
   // Replaces the metadata of a node by a range of pool().
   void set_meta(NodeId id, ArgRange entries) { nodes_[id.index()].meta = entries; }

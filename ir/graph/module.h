@@ -68,14 +68,19 @@ class Module {
   uint32_t placements(std::vector<Placement> list);
   const std::vector<Placement>& placements(uint32_t index) const;  // `index` must not be 0
 
-  // -- storages: a dense id in memory, a 64-bit id in files
-  StorageId add_storage(StorageRecord record);  // record.id must be new
+  // -- storages
+
+  // Adds a storage and returns its StorageId. A StorageId is a dense index that exists only in
+  // memory. Files identify the storage by the 64-bit number `record.id`, which must be new.
+  StorageId add_storage(StorageRecord record);
+  // Adds a storage with a 64-bit number that no other storage has.
   StorageId fresh_storage(Integer bytes, StringId device);
-  StorageId find_storage(uint64_t id) const;  // invalid if none exists
+  // Returns the storage with the 64-bit number `id`, or an invalid StorageId if none exists.
+  StorageId find_storage(uint64_t id) const;
   const StorageRecord& storage(StorageId id) const { return storages_[id.index()]; }
   size_t num_storages() const { return storages_.size(); }
 
-  // -- graphs: ids are never reused, so a removed graph leaves a gap
+  // -- graphs: the ids of removed graphs are never reused, so the ids can have gaps
   Graph& add_graph(StringId name);  // added at the end; the name must be free
   // Returns the graphs that the module has now, in the order of the file. The result is valid until
   // a graph is added or removed.
@@ -121,7 +126,7 @@ class Module {
   std::optional<Certificate> certificate;
   std::optional<std::string> profile, memory_plan;  // serialized messages, kept unchanged
 
-  // -- counters: stored in files, so that the next program in a pipeline continues the numbers
+  // -- counters: files store the counters, and the next program in a pipeline continues the numbers
   uint64_t next_uid = 0;
   uint64_t next_storage = 0;
   std::map<std::pair<GraphId, std::string>, uint64_t> name_counters;  // (graph, base) -> next suffix

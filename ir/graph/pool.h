@@ -47,9 +47,11 @@ class Pool {
   uint32_t append_tensor(const Tensor& tensor);
   uint32_t append_keys(std::span<const StringId> keys);
   Value tensor_value(const Tensor& tensor);
-  // Appends a deep copy of a value of `from`, which may be this pool. Calls `edit` with every
-  // tensor of the copy, in depth-first order. O(size of the value).
+  // A function that changes a tensor in place, for copy_value().
   using TensorEdit = std::function<void(Tensor&)>;
+  // Appends a deep copy of the value `id` of the pool `from`. Returns the id of the copy. The pool
+  // `from` may be this pool. Calls `edit` with every tensor of the copy, in depth-first order.
+  // O(size of the value).
   ValueId copy_value(const Pool& from, ValueId id, const TensorEdit& edit);
 
   // Returns the serialized unknown fields of an argument or a value. Empty if the item has no

@@ -27,6 +27,7 @@
 //   - std::optional or std::vector of these types
 //   - ValueId: a tensor in the Pool of the Graph or Module that contains the record
 //   - MetaRange: metadata entries in the Pool of the Graph or Module that contains the record
+//
 // The member `unknown` holds unknown fields of a newer schema as serialized bytes.
 
 namespace fxopt {

@@ -9,10 +9,18 @@
 // PyTorch uses a higher-order op to express that a node runs after other nodes. The op hides the
 // node in a subgraph:
 //
-//   %subgraph_mm = get_attr["subgraph_mm"]()
-//   %mm = higher_order.control_deps((%wait,), %subgraph_mm, %x, %w)
-//   graph @main.subgraph_mm: placeholders arg_0, arg_1;
-//     %mm_default = aten.mm.default(%arg_0, %arg_1); output
+//   graph @main {
+//     ...
+//     %subgraph_mm = get_attr["subgraph_mm"]()
+//     %mm = higher_order.control_deps((%wait,), %subgraph_mm, %x, %w)
+//     ...
+//   }
+//   graph @main.subgraph_mm {
+//     %arg_0 = placeholder()
+//     %arg_1 = placeholder()
+//     %mm_default = aten.mm.default(%arg_0, %arg_1)
+//     %output = output(%mm_default)
+//   }
 //
 // The lowered form is:
 //

@@ -47,7 +47,10 @@ class TextParser {
   };
   struct NodeFields;  // the fields in the braces after a node
 
-  // fxg_parse.cpp: the module and its graphs
+  // -- in fxg_parse.cpp: functions that read the module and its graphs
+
+  // Reads the words "fxg 0" at the beginning of the text, if they are present. Any other version is
+  // an error.
   bool file_header();
   bool module_item();
   bool module_fields();
@@ -63,7 +66,8 @@ class TextParser {
   template <class Record>
   bool append(std::vector<Record>& list);
 
-  // fxg_nodes.cpp: nodes and references to them
+  // -- in fxg_nodes.cpp: functions that read nodes and references to nodes
+
   bool node();
   bool return_node();
   bool add_node(StringId name, size_t offset, const Callee& callee);
@@ -76,7 +80,8 @@ class TextParser {
   void scan_node_names();
   bool undefined_node(std::string_view name, size_t offset);
 
-  // fxg_args.cpp: arguments
+  // -- in fxg_args.cpp: functions that read arguments
+
   bool arg(uint32_t depth);  // pushes one argument onto `stack_`
   std::optional<Arg> plain_arg(uint32_t depth);
   std::optional<Arg> word_arg(uint32_t depth);
@@ -103,12 +108,16 @@ class TextParser {
   std::optional<Arg> value_arg(uint32_t depth);
   std::optional<uint64_t> float_bits();
   bool meta(ArgRange& entries);
-  // Reads the rest of an entry of keyword arguments or metadata: its unknown fields, if any, and
-  // the argument. The key and the separator (= or :) were already read. Pushes the key and the
-  // argument onto `stack_`.
+  // Reads the value of a keyword argument or of a metadata entry. The caller has already read the
+  // key and the separator:
+  //   keyword argument:   key = ~base64"..." value
+  //   metadata entry:     "key": ~base64"..." value
+  // The part ~base64"..." is optional. It holds fields of a newer schema, and is stored with the
+  // key. Pushes the key and the value onto `stack_`.
   bool entry(StringId key);
 
-  // fxg_values.cpp: values and expressions
+  // -- in fxg_values.cpp: functions that read values and expressions
+
   std::optional<ValueId> value();  // returns an invalid id for the absent value
   std::optional<ValueId> tensor_field();
   std::optional<ParsedValue> parsed_value(uint32_t depth);
@@ -133,7 +142,9 @@ class TextParser {
   std::optional<ExprId> expression(size_t offset);
   std::optional<ExprId> parenthesized();
 
-  // fxg_parse.cpp: words, strings, numbers
+  // -- in fxg_parse.cpp: functions that read words, strings and numbers
+
+  // Reads the token if it is `punct`. Otherwise records an error and returns false.
   bool expect(char punct);
   // Reads the token if it is `punct`. Otherwise returns false, without an error.
   bool accept(char punct) {
@@ -168,7 +179,8 @@ class TextParser {
   bool check_depth(uint32_t depth);
   bool check_length(size_t bytes);  // checks the length of the current token's text
 
-  // fields of records, see ir/graph/records.h
+  // -- functions that read fields of records, see ir/graph/records.h
+
   template <class Record>
   bool fields(Record& record, char close);
   template <class Record>

@@ -37,8 +37,9 @@ class Value;
 namespace fxopt {
 
 // Converts protobuf messages to the components of a module: strings, expressions, records,
-// arguments, values. A function that fails returns nullopt or false and sets error(). The
-// function's callers extend the error's field path with in().
+// arguments, values. A function that fails returns nullopt or false and sets error(). The callers
+// then call in() to put their own fields in front of the error's field path. For example,
+// in("args", 1) changes the path "list[0]" to "args[1].list[0]".
 class PbDecoder {
  public:
   PbDecoder(Module& module, const ReadLimits& limits) : module_(&module), limits_(limits) { enter(module.pool, 0); }
@@ -119,8 +120,8 @@ class PbDecoder {
     if (!is_plain) result.unknown = unknown_fragment(message);
     return result;
   }
-  // Read the records that most nodes have. These functions return the same as record(), but are
-  // faster because they use no reflection.
+  // source() and region() read two types of records that most nodes have. They return the same as
+  // record(), but are faster because they read the known fields without reflection.
   std::optional<Source> source(const schema::Source& message);
   std::optional<Region> region(const schema::Region& message);
   // Reads a repeated field of records.
@@ -221,8 +222,9 @@ class PbDecoder {
   Error error_;
 
   std::vector<StringId> strings_;
-  // For each string in `strings_`: its id as an expression and its id as a call target. Invalid
-  // until first used.
+  // Caches for strings that are expressions or names. exprs_[i] is the expression in the text
+  // strings_[i]. targets_[i] is the call target whose name is strings_[i]. An id is invalid until
+  // the expression or target is needed for the first time.
   std::vector<ExprId> exprs_;
   std::vector<TargetId> targets_;
   IdMap<DimsId, DimsId> contiguous_;

@@ -41,16 +41,23 @@ std::string own_unknown(const Message& message) {
   return has_own_unknown(message) ? unknown_fragment(message) : std::string();
 }
 
-// Like unknown_fragment(), but faster. Use this function only if `part` is the only nested message
-// that the fragment of `message` can include.
+// Like unknown_fragment(), but faster: looks for unknown fields only in `message` itself and in its
+// nested message `part`. Do not use this function if the fragment of `message` can include another
+// nested message.
 template <class Message, class Part>
 std::string unknown_with(const Message& message, const Part& part) {
   return has_own_unknown(message) || has_own_unknown(part) ? unknown_fragment(message) : std::string();
 }
 
-// Restores a fragment. Drops the unknown fields of a nested message that no longer exists, for
-// example because a list is shorter. Returns false if `bytes` are not a fragment. Bytes are not a
-// fragment if they do not parse, or if they hold a field that this build knows.
+// Adds the unknown fields in the fragment `bytes` to `message` and to its nested messages. The
+// message may have changed since the fragment was made. Unknown fields of two kinds of nested
+// messages are dropped:
+//   - an element beyond the end of a repeated field, because the field is now shorter
+//   - a member of a oneof, if `message` does not set this member
+//
+// Returns false if `bytes` are not a fragment. Bytes are not a fragment if they do not parse, or if
+// they contain a field that this build knows and that is not a nested message. Dropped nested
+// messages are not checked for such fields.
 bool restore_unknown(google::protobuf::Message& message, std::string_view bytes);
 
 }  // namespace fxopt

@@ -65,7 +65,8 @@ class Safetensors {
 // Parses the header of `bytes`. `bytes` must hold a whole file and must outlive the result. `file`
 // names the input in errors. The data is neither copied nor read. Each tensor is within `bytes`,
 // and its byte count matches its sizes. The byte count fits into 63 bits even if each size of 0 is
-// counted as 1. Therefore the strides fit into 63 bits as well. Errors:
+// counted as 1. Therefore the strides fit into 63 bits as well. Each error has one of these codes:
+//
 //   kTruncated      the file ends inside the header or inside a tensor
 //   kMalformed      the header is not a JSON object in UTF-8
 //   kDuplicateName  a tensor, a key of a tensor's JSON object, or a metadata key occurs twice
@@ -73,10 +74,17 @@ class Safetensors {
 //                   type, a dtype is unknown, or the data has a gap or an overlap
 //   kCountMismatch  offsets that do not match the shape, or bytes after the last tensor
 //   kLimit          content beyond SafetensorsLimits, or a shape of 2^63 bytes or more
-// The reference implementation accepts some content that is an error here. It accepts empty names,
-// unknown keys of a tensor, an F4 tensor whose last size is odd, and any shape without elements. If
-// a name is repeated, the reference implementation uses the last tensor of that name. An error
-// names the tensor in `where.field`, or gives the offset of the fault in `where.byte`.
+//
+// The reference implementation accepts some content that is an error here:
+//   - an empty name
+//   - an unknown key in the JSON object of a tensor
+//   - an F4 tensor whose last size is odd, if the number of elements is even
+//   - a shape such as [0, 2^40, 2^40]: the 0 comes first, and the product of the nonzero sizes
+//     needs more than 63 bits
+//   - a repeated name, if the data without the earlier tensors of this name has no gap. The
+//     reference implementation uses the last tensor of this name.
+//
+// An error names the tensor in `where.field`, or gives the offset of the fault in `where.byte`.
 // O(header + tensors * log(tensors)).
 Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes, const std::string& file,
                                       const SafetensorsLimits& limits = {});
@@ -112,8 +120,9 @@ Result<std::string> print_safetensors(std::span<const SafetensorsTensor> tensors
 // Writes the bytes of print_safetensors() to `path`. The bytes are never joined in memory. Apart
 // from the tensors, this function needs memory only for the header, plus 1 MiB. If `path` is "-",
 // writes to standard output. A path that ends in ".zst" is refused, because a compressed file
-// cannot be mapped. The file is written atomically, see write_file_pieces(). `tensors` may point
-// into a mapping of the replaced file. Errors: kFileWrite.
+// cannot be mapped. The file is written atomically, see write_file_pieces(). If `path` already
+// exists, the data of `tensors` may be in a memory mapping of the old file. The mapping remains
+// valid when the new file replaces the old file. Errors: kFileWrite.
 Status save_safetensors(const std::string& path, std::span<const SafetensorsTensor> tensors,
                         const SafetensorsMetadata& metadata = {});
 

@@ -25,18 +25,23 @@ struct RecomputeCandidate {
 // Returns the calls in forward whose recomputation would free memory at `place` of the schedule.
 // Each call is considered separately. A call is listed under these conditions:
 // - The call can be repeated. Collectives and recomputed copies are left out.
-// - The call's storages on `device` are live at `place` only for backward. The last reader in
-//   forward is before `place`, and the first reader in backward is after `place`.
+// - The call creates a storage on `device` that is live at `place` only because backward reads the
+//   storage later. The last use in forward is before `place`, and the first reader in backward is
+//   after `place`.
 //
-// The calls are sorted in ascending order by these keys:
-// 1. Cost::seconds divided by gain()
-// 2. Cost::flops divided by gain()
-// 3. Cost::bytes divided by gain()
+// The calls are sorted by three keys, with the smallest first:
+// - The first key is `work.seconds / gain()`.
+// - If the first keys are equal, the second key decides: `work.flops / gain()`.
+// - If the second keys are equal as well, the third key decides: `work.bytes / gain()`.
 //
-// Calls of unknown cost come last. Calls with equal keys are in schedule order. `freed` and `kept`
-// are exact if only one call is recomputed, and the sizes of its results are known. Two calls
-// together may gain more or fewer bytes than the sum of both gains. O(nodes + edges + candidates
-// log candidates).
+// Calls of unknown cost come last. Calls with equal keys are in schedule order.
+//
+// `freed` and `kept` of a call are exact under two conditions:
+// - No other call is recomputed.
+// - The sizes of the call's results are known.
+// Two calls together may gain more or fewer bytes than the sum of both gains.
+//
+// O(nodes + edges + candidates log candidates).
 std::vector<RecomputeCandidate> recompute_candidates(const Graph& graph, const StorageMap& storages,
                                                      const PhaseMap& phases, const MemoryReport& memory,
                                                      StringId device, uint32_t place, CostTable& costs);

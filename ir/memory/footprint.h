@@ -62,7 +62,11 @@ struct FootprintPeak {
 struct OutsideBytes {
   const OutsideRow* row = nullptr;  // the entry of the device profile, such as "context"
   std::optional<int64_t> bytes;     // absent if the bytes are unknown
-  size_t communicators = 0;         // number of communicators whose memory `bytes` includes
+  // Number of communicators whose memory is added up in `bytes`. 0 if the profile's entry is not
+  // per communicator. The graph needs one communicator for each process group of its collectives.
+  // If the memory of a communicator is unknown, `bytes` is absent. In that case, the number
+  // includes the first communicator of unknown memory, but no later communicator.
+  size_t communicators = 0;
 };
 
 // Whether a step fits into the memory available to the allocator.

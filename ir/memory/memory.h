@@ -42,8 +42,8 @@ struct Lifetime {
   int64_t bytes = 0;  // 0 if `known` is false
   bool known = true;  // false if a size depends on a symbol without a value
   MemoryClass kind = MemoryClass::kTemporary;
-  // The place where the buffer's owner frees the buffer. If a collective uses the buffer even
-  // later, this place is before `last`.
+  // The place where the buffer's owner drops its last reference. If a collective still uses the
+  // buffer until a later wait, `last` is the place of this wait.
   uint32_t released = 0;
   // The last place where something besides backward readers keeps the buffer live. A buffer is kept
   // live by:
@@ -57,12 +57,12 @@ struct Lifetime {
   static constexpr uint32_t kNever = UINT32_MAX;
 };
 
-// The owner of placeholders that are not donated. The owner determines how long the placeholders
-// are live.
+// How long placeholders are live. The choice does not apply to donated placeholders, whose lifetime
+// ends at their last use. DevicePeak lists exceptions.
 enum class InputLifetime : uint8_t {
-  kCaller,  // the caller: placeholders are live in the whole schedule
-  // The graph owns placeholders. The lifetime of a placeholder ends at its last use. Parameters,
-  // buffers, optimizer state and constants are live in the whole schedule.
+  kCaller,  // the caller owns placeholders, so they are live in the whole schedule
+  // The graph owns placeholders, so the lifetime of a placeholder ends at its last use. However,
+  // parameters, buffers, optimizer state and constants are live in the whole schedule.
   kBoxed,
 };
 
@@ -91,9 +91,11 @@ struct MemoryOptions {
 // - A call may set the size of a storage (inductor.resize_storage_bytes_). The storage then has
 //   several separate lifetimes, called stays. The call ends a stay. If the new size is above 0, the
 //   next stay begins at the same call.
-// - If the first call that resizes an input sets a size above 0, the input counts as empty before
-//   this call, as in compiled FSDP2. But if another call reads the input earlier, the input is live
-//   from the start.
+// - An input that the graph resizes may be empty at first, as in compiled FSDP2. The input counts
+//   as empty until the first call that resizes the input, if two conditions hold:
+//   - This call sets a size above 0, or an unknown size.
+//   - No earlier call reads the data of the input.
+//   If one of these conditions does not hold, the input is live before this call as well.
 // Sums are exact up to 2^63 - 1. Larger sums are reported as 2^63 - 1.
 struct DevicePeak {
   StringId device;  // invalid for tensors without a recorded device
@@ -109,8 +111,9 @@ struct MemoryReport {
   // lower bound.
   size_t unknown_buffers = 0;
   // Lifetimes of all buffers, by BufferId. If the graph resizes a storage, the storage has several
-  // separate lifetimes, called stays (see DevicePeak). The Lifetime in this list then has the size
-  // without the resizes, and includes all stays of the storage.
+  // separate lifetimes, called stays (see DevicePeak). This list then has a single Lifetime that
+  // covers all stays of the storage. `bytes` of this Lifetime ignores the resizes, see
+  // counted_size().
   std::vector<Lifetime> lifetimes;
   std::vector<BufferId> resized;  // storages that the graph resizes, sorted
   // The stays (separate lifetimes, see DevicePeak) of the storages in `resized`. Each stay has its

@@ -11,8 +11,8 @@
 
 namespace fxopt {
 
-// The largest value of one statistic, and the first node that reaches it. The node is invalid if
-// the initial blocks reach the value.
+// The largest value of one statistic, and the first node that reaches this value. The node is
+// invalid if the value is already reached before the first node runs.
 struct ReplayPeak {
   int64_t bytes = 0;
   NodeId node;
@@ -30,8 +30,8 @@ struct AllocatorReplay {
   AllocatorStatistics statistics;  // statistics at the end of the replay
   uint32_t steps = 0;              // number of steps that were run; peaks belong to the last step
   bool is_steady = false;          // true if the last step was equal to the previous step
-  // Bytes at each place of the schedule. Each number is the largest while the node at that place
-  // runs. Filled if ReplayOptions::timeline is set.
+  // Bytes at each place of the schedule: after the node's allocations and before its frees. Filled
+  // if ReplayOptions::timeline is set.
   std::vector<int64_t> allocated_at, reserved_at;
 };
 
@@ -70,10 +70,12 @@ struct ReplayOptions {
 //
 // At a kRelease event, the replay frees the block, but records a use of the block on another
 // stream, like Tensor.record_stream(). Each kRelease has a separate stream, so each collective
-// delays only its own blocks. The use ends at the block's kFree event, or earlier if a failing
-// allocation waits for the end of the use. On a real device, a CUDA event marks the end of the use.
-// The device reaches the CUDA event after all earlier work of the collective's stream. The CUDA
-// event completes at that time, not when the host reaches the event.
+// delays only its own blocks. In the replay, the use ends at the block's kFree event, which is at
+// the collective's wait. The use ends earlier if a failing allocation waits for the end of the use.
+//
+// On a real device, the use ends when a CUDA event on the collective's stream completes. The CUDA
+// event completes when the device has finished all earlier work on this stream. The CUDA event may
+// therefore complete before or after the host runs the collective's wait.
 //
 // If `steady` is set, the first step runs on an empty allocator: memory that is kept between steps
 // is not allocated yet. Optimizer state is allocated after the first step. Gradients stay in the

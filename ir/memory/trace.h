@@ -52,9 +52,12 @@ struct TraceBlock {
 };
 
 enum class TraceAction : uint8_t {
-  kTake,
-  kRelease,  // the owner frees the block, but a collective uses it until the block's kFree
-  kFree,
+  kTake,  // allocates the block
+  // The owner drops its last reference to the block. A collective still uses the block, so the
+  // block's memory cannot be reused before the block's kFree event, unless an allocation would
+  // otherwise fail (replay.h).
+  kRelease,
+  kFree,  // ends the block's lifetime, so the block's memory can be reused
 };
 
 struct TraceEvent {
@@ -66,8 +69,10 @@ struct TraceEvent {
 // collective's wait.
 enum class CommLifetime : uint8_t {
   kWait,  // the collective holds references until the wait, so operands and outputs stay allocated
-  // The owner frees operands and outputs earlier, but they are recorded on the collective's stream.
-  // Their memory cannot be reused before the wait.
+  // The owner frees an operand or output after the last node that uses the tensor, even if the wait
+  // comes later. Tensor.record_stream() records the collective's stream for the tensor. The
+  // tensor's memory therefore cannot be reused before the wait, unless an allocation would
+  // otherwise fail.
   kRecordStream,
 };
 
@@ -119,7 +124,8 @@ struct MemoryTrace {
   // Blocks allocated before the first node, in the order of allocation.
   std::vector<uint32_t> initial;
   // At each node, all kTake events come before all kRelease and kFree events. A persistent block in
-  // `initial` also has a kTake at the place where the first step allocated it.
+  // `initial` also has a kTake event at the place where the first step allocates the block. In
+  // later steps, the block is already allocated, so this event has no effect.
   std::vector<TraceEvent> events;
   // The index of each place's first event. The vector has one entry more than `schedule`.
   std::vector<uint32_t> begins;

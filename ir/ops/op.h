@@ -98,8 +98,9 @@ constexpr bool has_effect(Effect set, Effect bit) {
 constexpr Effect without(Effect set, Effect bits) {
   return static_cast<Effect>(static_cast<uint16_t>(set) & ~static_cast<uint16_t>(bits));
 }
-// True if an op with the effects `set` may be erased when its result is unused, and merged with an
-// equal node. False if `set` has any effect other than kHostSync and kNondeterministic.
+// Returns true if an op with the effects `set` is pure. A call of a pure op may be erased if its
+// result is unused, and may be merged with an equal call. A pure op can have only two effects:
+// kHostSync, and kNondeterministic, which affects only the last bits of a result.
 constexpr bool is_pure(Effect set) {
   return without(set, Effect::kHostSync | Effect::kNondeterministic) == Effect::kNone;
 }
@@ -116,11 +117,14 @@ enum class ViewKind : uint8_t {
   kIdentity,    // returns argument 0 itself (wait_tensor, in-place ops that return self)
 };
 
-// Which results of an op may be, or may contain, any of the op's arguments.
+// States which results of an op may hand on an argument. A result hands on an argument if the
+// result is the argument, or if the result contains the argument. Here, the items of a list
+// argument also count as arguments.
 enum class HandsOn : uint8_t {
-  kNothing,
-  kLists,  // results that are lists: list + list, list * n
-  // Any result. Examples are the largest item of a list (`max`), a sparse tensor, packed weights.
+  kNothing,  // no result
+  kLists,    // only results that are lists or tuples: `list + list`, `list * n`
+  // Every result. Examples: `max` of a list returns an item of the list. A new sparse tensor holds
+  // the tensors `indices` and `values`. An object with packed weights holds the weights.
   kAnything,
 };
 
@@ -128,8 +132,9 @@ enum class HandsOn : uint8_t {
 // a result and then shrink the result. The storage then keeps its larger size.
 enum class Holds : uint8_t {
   kItself,  // no additional room
-  // A loss that is reduced in the storage of its elementwise terms. If `reduction` is not 0, the
-  // storage has room for all elements of arguments 0 and 1 after broadcasting.
+  // For losses such as `mse_loss`. The kernel first computes one term for each element, in the
+  // result's storage. It then reduces the terms to one number in the same storage. If `reduction`
+  // is not 0, the storage has room for all elements of arguments 0 and 1 after broadcasting.
   kTerms,
   kColumns,  // room for as many elements as argument 0 has (`col2im`)
   // For `unique_consecutive`. The values have room for all elements of argument 0. The counts have
@@ -204,8 +209,8 @@ struct Op {
   OpSet sets = OpSet::kNone;
   // Positions of the arguments that the op writes, whether or not the schema declares the write.
   std::vector<uint8_t> writes;
-  // True if `writes` has an argument whose write the schema does not declare (batch norm's running
-  // statistics). fxopt counts these schema errors.
+  // True if the op writes an argument, but the schema does not declare this write. For example,
+  // batch norm writes its running statistics.
   bool hides_writes = false;
   // True if the output aliases argument 0 although the schema declares no alias (_unsafe_view).
   bool hides_alias = false;
@@ -232,15 +237,20 @@ struct Op {
   // large as the storage of argument 0, even if argument 0 is a view of a small part.
   bool clones_storage = false;
   bool has_subgraphs = false;  // runs subgraphs, and has their effects
-  // For each return of the schema, the position of the argument whose storage the return shares or
-  // may share, or -1. Includes the aliases that the schema does not declare. Empty without a
-  // schema.
+  // The position of an argument for each return of the schema. The return shares, or may share, the
+  // storage of this argument. The position is -1 if there is no such argument. Includes the aliases
+  // that the schema does not declare. Empty without a schema.
   std::vector<int16_t> aliases;
-  // Positions of the arguments that decide the effects of one call, or -1. Positions include
-  // keyword-only arguments.
-  int16_t dropout_arg = -1;   // the op draws nothing if this probability is known to be 0
-  int16_t training_arg = -1;  // the op does not write if this boolean is known to be false
-  int16_t mask_arg = -1;      // a list of index tensors; a boolean index tensor makes the host wait
+  // The next three fields are positions of arguments that decide the effects of one call. A field
+  // is -1 if there is no such argument. Keyword-only arguments have positions as well.
+
+  // Position of a probability. If the probability is known to be 0, the op draws nothing.
+  int16_t dropout_arg = -1;
+  // Position of a boolean argument. If the argument is known to be false, the op does not write.
+  int16_t training_arg = -1;
+  // Position of a list of index tensors. If a tensor in the list is boolean, the host waits for the
+  // device.
+  int16_t mask_arg = -1;
   // The position of an argument that some calls return, or -1. A call may return the whole
   // argument, an element of the argument, or a view of the argument (`einsum` of one operand).
   int16_t shared_arg = -1;
@@ -262,8 +272,10 @@ struct Op {
 
   // Whether a result may be a tensor or may hold tensors. True without a schema. O(returns).
   bool yields_tensor() const;
-  // Whether a graph must contain a wait for the operator's result. True for functional collectives.
-  // Later work on the stream may use the results of other collectives without a wait.
+  // Whether a graph must contain a wait for the operator's result. True for functional collectives,
+  // whose names begin with `_c10d_functional` or `c10d_functional`. False for all other ops. An
+  // example of the other ops is a `c10d` collective: later work on the stream may use its result
+  // without a wait.
   bool leaves_wait_to_graph() const;
   bool has(Effect bit) const { return has_effect(effects, bit); }
   bool in(OpSet bit) const { return has_op_set(sets, bit); }

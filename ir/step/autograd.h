@@ -23,9 +23,11 @@ using PhaseSource = std::function<const PhaseMap&()>;
 //     inference, ...). AOTAutograd's descriptions of inputs are not used for this decision, because
 //     torch.export adds them to graphs through which autograd runs.
 //
-// `phases` returns resolve_phases() of the graph. A subgraph is differentiated with the graphs that
-// run it. Therefore a subgraph may be differentiated if any graph of the module that is not a
-// subgraph may be differentiated. O(nodes), plus infer_phases() for a graph without marks.
+// `phases` returns resolve_phases() of the graph. A subgraph (GraphKind::kSubgraph) is
+// differentiated together with the graphs that run the subgraph. The function therefore ignores the
+// nodes of a subgraph. Instead, it applies the two cases above to every graph of the module that is
+// not a subgraph. It returns true if autograd may run through at least one of these graphs.
+// O(nodes), plus infer_phases() for a graph without marks.
 bool may_be_differentiated(const Graph& graph, const PhaseSource& phases);
 
 // Whether the operator returns a view of its operand through which no gradient flows. This is true

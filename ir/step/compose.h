@@ -14,26 +14,30 @@ namespace fxopt {
 //
 // The graph includes the caller's work between runs, as PyTorch's runtime performs it:
 //
-//   mutations  A run may return a new value for an input (OutputRole::kMutation). At the end of the
+//   mutations: A run may return a new value for an input (OutputRole::kMutation). At the end of the
 //              run, the new value is copied into the input and freed.
-//   gradients  If two runs return a gradient for one parameter, the caller adds the later gradient
+//   gradients: If two runs return a gradient for one parameter, the caller adds the later gradient
 //              to the earlier gradient. The later gradient stays live until the later run ends.
-//   saved      If a run takes a value from an earlier run, the value is freed after its last
-//              consumer in the later run. The reason is that the caller keeps no reference to the
-//              arguments of a run (boxed arguments). If the later run does not read the value, the
-//              value stays live until that run ends, as in the code that torch.fx generates.
-//   arriving   Some inputs, such as tangents, arrive when a run begins. In the schedule, these
+//   saved:     A run may take a value that an earlier run computed and that the step does not
+//              return. This value is freed after its last consumer in the later run. The reason is
+//              that the caller keeps no reference to the arguments of a run (boxed arguments). If
+//              the later run does not read the value, the value stays live until that run ends, as
+//              in the code that torch.fx generates.
+//   arriving:  Some inputs, such as tangents, arrive when a run begins. In the schedule, these
 //              placeholders are at the beginning of that run, and therefore after the calls of
 //              earlier runs. verify() would reject this order in a file. These inputs stay live
 //              until the run ends.
-//   the rest   All other outputs are returned to the caller of the step. The caller keeps these
+//   the rest:  All other outputs are returned to the caller of the step. The caller keeps these
 //              outputs to the end of the step.
 //
 // The name of a node is "label.name": the label of its run (StepRun::label), and its name in the
-// original graph. The phase of a node is the phase that resolve_phases() finds in the node's own
-// graph. All nodes of a backward graph are backward. If a node of a backward graph has the phase
-// forward in that graph, the node is treated as recomputed. If a graph runs more than once, each
-// run gets its own storages. O(nodes of the runs).
+// original graph. A node gets its phase by the first of these rules that applies:
+// - A placeholder is backward if it is a tangent. All other placeholders are forward.
+// - Every other node of a graph of the kind backward is backward. If resolve_phases() returns the
+//   phase forward for this node, the node is treated as recomputed (OriginKind::kRecomputed).
+// - All other nodes have the phase that resolve_phases() returns for them in their own graph.
+//
+// If a graph runs more than once, each run gets its own storages. O(nodes of the runs).
 //
 // If `added` is not null, `added` receives the gradients that the caller adds to gradients of an
 // earlier run. No node performs these additions.

@@ -19,13 +19,14 @@ struct GraphDoubt {
 
 // Returns the doubts about a graph in this order, each at most once:
 //
-//   phase-overruled  Nodes have the phase mark backward, but a forward output depends on these
+//   phase-overruled: Nodes have the phase mark backward, but a forward output depends on these
 //                    nodes. Autograd inside forward can cause these marks.
-//   drawn-twice      Backward repeats a random call of forward with equal inputs. The generator
-//                    state of the call is not recorded (RngSlot), so the two calls return different
+//   drawn-twice:     A random call in backward has the same operator and equal inputs as a random
+//                    call in forward. Calls without inputs are not compared. Neither call has a
+//                    recorded generator offset (RngUse::offset), so the calls return different
 //                    numbers. Eager checkpointing causes this difference if it does not restore the
 //                    generator's state.
-//   region-inputs    The file records one storage for several inputs. PyTorch does so for results
+//   region-inputs:   The file records one storage for several inputs. PyTorch does so for results
 //                    of a graph that is called once for each layer (nested_compile_region, see
 //                    ir/alias/regions.h). fxopt counts separate memory for each of these inputs.
 //

@@ -34,24 +34,36 @@ struct RoleMap {
 // seed, which is the gradient of the loss.
 //
 //   symbol        A symbolic value.
-//   tangent       In a joint graph, one of the last k placeholders, where k is the only number that
-//                 meets these conditions. The outputs are forward outputs, followed by one gradient
-//                 or None for each earlier placeholder. The gradients have the order and the shapes
-//                 of these placeholders. The k tangents have the shapes of forward outputs, in the
-//                 same order. No forward output depends on a tangent, and every gradient depends on
-//                 a tangent. If a component of a tensor subclass is not a tensor, the graph returns
-//                 that component in place of a gradient.
+//   tangent       In a joint graph, one of the last k placeholders. These placeholders are tangents
+//                 only if exactly one k meets all of these conditions:
+//                 - The tangents are floating-point tensors, and k is at most 256.
+//                 - The outputs are forward outputs, followed by one gradient or None for each
+//                   placeholder before the tangents. The gradients have the order, dtypes and
+//                   shapes of these placeholders.
+//                 - Each tangent has the dtype and shape of a forward output. The tangents have the
+//                   order of these outputs.
+//                 - No forward output depends on a tangent.
+//                 - Every gradient depends on a tangent. At least one gradient exists.
+//                 Some placeholders are non-tensor components of a tensor subclass, such as a
+//                 device mesh. The outputs for these components follow other rules:
+//                 - Normally, the graph returns the component itself in place of a gradient. This
+//                   output must depend on no tangent.
+//                 - If a placeholder has the output None, the non-tensor components directly after
+//                   this placeholder have no outputs.
 //   gradient      An output that depends on a tangent or on the seed. In a joint graph, the
-//                 position of the output determines the placeholder. In other graphs, gradients are
-//                 matched with the floating-point placeholders in order and by equal shapes. If the
-//                 file records that some placeholders require gradients, only these placeholders
-//                 are matched. The match of a gradient is accepted only if the leftmost and the
-//                 rightmost assignment of all gradients give this gradient the same placeholder.
+//                 position of the output determines the placeholder. In other graphs of a whole
+//                 step, gradients are assigned to floating-point placeholders in order. A gradient
+//                 has the dtype and shape of its placeholder. If the file records that some
+//                 placeholders require gradients, only these placeholders are used. Two assignments
+//                 are computed. The leftmost assignment gives each gradient the first placeholder
+//                 that is possible, and the rightmost assignment gives it the last. A gradient gets
+//                 a placeholder only if both assignments give it the same placeholder.
 //   parameter     A placeholder whose gradient is an output of the graph. An input whose gradient
 //                 the caller requests cannot be distinguished from a parameter.
 //   loss          In a joint graph with one tangent, the only forward output that has a single
-//                 element and the tangent's shape. In other graphs, an output on the storage of the
-//                 seed's operand, as in ones_like(loss).
+//                 element and the tangent's shape. In other graphs of a whole step, an output that
+//                 shares its storage with the operand of the seed, such as `loss` in
+//                 ones_like(loss).
 //   mutation      An output on the storage of a placeholder that some node writes.
 //   seed, offset  A placeholder that random operators read only as the argument named `seed` or
 //                 `offset`.
@@ -59,9 +71,12 @@ struct RoleMap {
 //   saved value   In a backward graph, a tensor that is not floating-point. A tensor of this kind
 //                 cannot be a gradient.
 //
-// Other roles cannot be inferred. For example, an input looks like a buffer, and the new value of a
-// buffer looks like a user's output. O((nodes + edges) * number of values of k whose shapes fit).
-// Normally only one k fits.
+// Other roles cannot be inferred. For example, an input looks like a buffer. The new value of a
+// buffer looks like an output for the user (OutputRole::kUser), if no node writes the value into
+// the buffer.
+//
+// O((nodes + edges) * candidates). A candidate is a value of k that meets the first three
+// conditions on k. Normally, one candidate exists.
 RoleMap infer_roles(const Graph& graph);
 // An overload for callers that already have the storages.
 RoleMap infer_roles(const Graph& graph, const StorageMap& storages);

@@ -28,11 +28,11 @@
 //   ap_must_save_of                The number of values that the first partition marked, minus the
 //                                  number of marks that passes removed.
 //   ap_must_save_also              The names of marked values that passes merged into this value.
-//                                  If the call has several results, a name ends in the index of
-//                                  its result. For example, "mul@1" is an additional name of
-//                                  result 1. The entry "mul=1" gives result 1 the name "mul"
-//                                  instead of the default name, which is "topk[1]" for a call
-//                                  with the name "topk".
+//                                  The name of a single result of a call ends in the index of the
+//                                  result. For example, a call has the name "topk", and its result
+//                                  1 has the default name "topk[1]":
+//                                  - The entry "mul@1" gives result 1 the additional name "mul".
+//                                  - The entry "mul=1" replaces the name "topk[1]" by "mul".
 //
 // Marks on backward nodes are ignored, because tracers copy a forward node's metadata to its
 // backward nodes.
@@ -61,14 +61,21 @@ struct Mark {
 // Returns the mark of a node. O(size of the metadata entry `custom`).
 Mark read_mark(const Graph& graph, NodeId node);
 
-// Returns the node that stores the mark of a value. For a getitem, this is the call whose result
-// the getitem reads. If only the getitem is marked, this is the getitem. For all other values, this
-// is `node`. O(size of the metadata entry `custom`).
+// Returns the node that stores the mark of a value. If the value is not marked, returns the node
+// that would store a new mark:
+// - For a getitem that takes one of several results of a call by an integer index, this node is
+//   normally the call. Exception: if only the getitem's own mark covers the element, and not the
+//   mark of the call, this node is the getitem.
+// - For all other values, this node is `node`.
+// O(size of the metadata entry `custom`).
 NodeId mark_carrier(const Graph& graph, NodeId node);
 
-// Whether the node is a marked value. A call is a marked value if its mark lists no indices. A
-// getitem is a marked value if the mark of its call lists the getitem's index or lists no indices,
-// or if the getitem has its own mark. O(size of the metadata entry `custom`).
+// Whether the node is a marked value. A call that is not a getitem is a marked value if it has a
+// mark that lists no indices. A getitem is a marked value in each of these cases:
+// - The call that the getitem reads has a mark that lists the index of the getitem.
+// - The call that the getitem reads has a mark that lists no indices.
+// - The getitem itself has a mark that lists its index or lists no indices.
+// O(size of the metadata entry `custom`).
 bool is_marked_saved(const Graph& graph, NodeId node);
 
 // Returns the names that the marked value had when it was marked, such as "mm" or "topk[1]". The
@@ -85,22 +92,28 @@ struct MarkMap {
   std::vector<NodeId> values;  // the nodes of `is_saved`, in schedule order
   int64_t num_names = 0;       // number of names of the marked values, including the names of values that were merged
                                // into them
-  // Number of marked values that are missing in the graph, according to the totals and indices in
-  // the marks.
+  // Number of marked values that are missing in the graph. This is the larger of two numbers:
+  // - the largest Mark::total of all marked forward values, minus `num_names`
+  // - the number of call results that no getitem reads although a mark contains their indices
+  //   (Mark::parts)
   int64_t num_lost = 0;
   // The first call with a marked result that no getitem reads. Invalid if no such call exists.
   NodeId without_getitem;
-  // A backward node that has a mark with a name, where no forward node and no erased node
-  // (ErasedNode) has a mark with this name. Invalid if no such node exists.
+  // The first backward call whose mark has a name (Mark::name) that occurs in none of these places:
+  // - the marks of forward values (Mark::name, Mark::also)
+  // - the records of erased nodes that had a mark (ErasedNode::is_mark)
+  // Invalid if no such call exists.
   NodeId in_backward_alone;
 };
 // Finds the marked values of a graph. O(nodes + sizes of their metadata entries `custom`). O(1) if
 // the module contains no mark.
 MarkMap find_marks(const Graph& graph, const PhaseMap& phases);
 
-// Writes save marks for the values `saved`. A getitem in `saved` is marked by adding its index to
-// the mark of its call, unless this mark already covers the whole call. Skips inputs, attributes
-// and symbols. Returns the number of nodes whose mark is new or changed. O(saved).
+// Writes save marks for the values `saved`. For a getitem in `saved`, writes the mark on the call
+// that the getitem reads, and adds the index of the getitem to this mark (Mark::parts). The index
+// is not added if the call already has a mark that lists no indices, because this mark covers all
+// results. Skips inputs, attributes, symbols and scalars. Returns the number of nodes whose mark is
+// new or changed. O(saved).
 size_t mark_saved(Graph& graph, std::span<const NodeId> saved);
 
 // Adds `names` to the save mark of the call `node`. Creates the mark if the call has none. Raises

@@ -41,11 +41,13 @@ struct PhaseMap {
 
 // Returns the phases that follow from phase marks and tangents.
 //
-// In a joint graph, nodes that depend on a tangent placeholder are backward. Marks can make further
-// nodes backward. A forward mark on a node that depends on a tangent is a conflict
-// (PhaseMap::conflicts). Unmarked calls after the last forward mark are also backward, except calls
-// that write and calls that a forward output needs. The reason is that PyTorch's gradient passes
-// add calls without marks, and Dynamo's trace of a backward function contains calls without marks.
+// In a joint graph, a marked node has the phase of its mark. Unmarked nodes that depend on a
+// tangent placeholder are backward. If a node with a forward mark depends on a tangent, the node
+// remains forward, and PhaseMap::conflicts contains the node. Unmarked calls after the last forward
+// mark are also backward, except calls that write and calls that a forward output needs. This rule
+// applies only if the number of forward outputs is recorded. The reason for this rule is that
+// PyTorch's gradient passes add calls without marks, and Dynamo's trace of a backward function
+// contains calls without marks.
 //
 // In other graphs, the marks decide the phases. An unmarked getitem has the phase of its operand.
 // Any other unmarked node is backward in a backward graph, optimizer in an optimizer graph, and
@@ -56,24 +58,32 @@ PhaseMap analyze_phases(const Graph& graph, const StorageSource& storages);
 
 // Returns the phases of a graph without phase marks:
 //
-//   seeds     Backward starts at the seed, which is the gradient of the loss. The seed is a
-//             ones_like or full_like of a loss, or a constant with the loss's shape. Gradients must
-//             depend on the seed. If output roles are not recorded, the seed itself does not count
-//             as a returned gradient. In a joint graph, the seeds are the tangents. Without a seed,
-//             every node is forward.
-//   backward  All nodes that depend on a seed, through values or through storages that such nodes
-//             write. These nodes are called members. Another node is also backward if it is between
-//             members and only backward reads it. Examples are values recomputed from inputs, and
-//             views of parameters. To decide whether a node is between members, take the nearest
-//             earlier node that is a member or an ancestor of a forward output. That node must be a
-//             member. Therefore values that forward computes only for backward remain forward. In a
-//             joint graph, writes to inputs also remain forward. They are executed at the end of
-//             forward, wherever they are in the schedule.
-//   forward   All other nodes.
+//   seeds:    Backward starts at the seed, which is the gradient of the loss. The seed is a
+//             ones_like or full_like of a loss, or a floating-point constant with one element. At
+//             least one returned gradient must depend on the seed. If output roles are not
+//             recorded, the seed itself does not count as a returned gradient. In a joint graph,
+//             the seeds are the tangents. Without a seed, every node is forward.
+//   backward: Members are backward. A member is a seed, or a node that depends on a seed. The
+//             dependency may lead through values, or through storages that members write. Another
+//             call or attribute N is also backward if these conditions are met:
+//             - Only backward reads N.
+//             - No later node of forward reads a storage that N writes, and no later forward output
+//               is on this storage.
+//             - The nearest anchor before N in the schedule is a member. An anchor is a member, a
+//               forward output, or a node on which a forward output depends. Placeholders are not
+//               anchors.
+//             Examples of N are values recomputed from inputs, and views of parameters. But if
+//             forward computes a value only for backward, the nearest anchor before this value is
+//             normally a node that forward outputs need. The value then remains forward. In a
+//             joint graph, writes to inputs also remain forward, unless they are members. These
+//             writes are executed at the end of forward, wherever they are in the schedule.
+//   forward:  All other nodes. Exception: a getitem that is not a member has the phase of its
+//             operand.
 //
 // The inference uses output roles if they are recorded. A test compares the inferred phases with
-// PyTorch's phase marks. The inference misses only backward nodes that do not depend on a gradient
-// and that were moved before the seed. It also finds the seed, although autograd makes the seed
+// PyTorch's phase marks. The two differ only for one kind of marked node: a node that is marked
+// backward, does not depend on a gradient, and was moved to a place before the seed. The inference
+// makes this node forward. The inference also finds the seed, although autograd makes the seed
 // before it starts to mark nodes. README.md has the figures. O((nodes + edges) * (1 + candidates
 // for seeds / 64)).
 PhaseMap infer_phases(const Graph& graph);
@@ -85,8 +95,8 @@ struct GradientReach {
   // that number is recorded. Otherwise these are the outputs that meet three conditions:
   // - The output does not have the role of a gradient.
   // - The output depends on no seed.
-  // - The output does not have the phase mark backward. For a loss or a user's output, this mark is
-  //   ignored.
+  // - The output does not have the phase mark backward. This condition does not apply to an output
+  //   with the role kLoss or kUser (OutputRole).
   // In a joint graph, the list ends before the first output that violates a condition.
   std::vector<NodeId> forward_outputs;
   IdMap<NodeId, uint64_t> depends;  // not 0 if the node is a seed or depends on a seed
@@ -127,7 +137,7 @@ bool holds_backward(const Graph& graph, const PhaseMap& phases);
 
 // analyze_phases() treats unmarked calls after the last forward mark of a joint graph as backward.
 // If such a call is forward in `phases`, this function marks the call as forward. Compute `phases`
-// before the graph changes. Returns the number of these calls. O(nodes).
+// before the graph changes. Returns the number of calls that this function marked. O(nodes).
 size_t mark_rest_of_forward(Graph& graph, const PhaseMap& phases);
 
 // Writes into the graph the phases of the nodes in PhaseMap::overruled. In graphs that are not
@@ -135,8 +145,9 @@ size_t mark_rest_of_forward(Graph& graph, const PhaseMap& phases);
 // tracer (Node::phase_markers) stay unchanged. Returns the number of changed nodes. O(nodes).
 size_t correct_phases(Graph& graph, const PhaseMap& phases);
 
-// Writes inferred phases into a graph without marks, with the marker kInferred. Later passes and
-// programs then read these phases. Returns the number of marked nodes. O(nodes).
+// Writes the inferred phases `phases` into a graph whose nodes have no phase marks. Each node
+// except the output node also gets the marker PhaseMarker::kInferred. Later passes and programs
+// then read these phases. Returns the number of marked nodes. O(nodes).
 size_t mark_phases(Graph& graph, const PhaseMap& phases);
 
 }  // namespace fxopt

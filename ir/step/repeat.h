@@ -23,15 +23,15 @@ class RepeatRules {
   //                sizes or strides change.
   //              - In a joint graph, forward writes an operand's memory anywhere after `node` (see
   //                below).
-  //              - The result is written in place, and the write would change either the result or
-  //                the copy, but not both.
+  //              - A node after `node` writes the memory of the result. After this write, the
+  //                result and the copy may have different values.
   //   kReturned  The caller receives several tensors that share the result's memory, and backward
   //              made at least one of these tensors.
   //   kNone      The copy is allowed.
   //
   // A joint graph is not executed in the order of its schedule. A write to an input belongs to
-  // forward, wherever the write is in the schedule. An input that the runtime writes (an output of
-  // role mutation) is written when forward ends. O(tensors * log writes).
+  // forward, wherever the write is in the schedule. If an output of forward has the role mutation,
+  // the runtime writes this output into an input when forward ends. O(tensors * log writes).
   TagRule obstacle(NodeId node, NodeId consumer) const;
 
   // Whether the result of `node` is written in place after `node`. O(tensors).

@@ -44,14 +44,16 @@ class MergedSaves {
   // marks, otherwise O(1).
   explicit MergedSaves(Facts& facts);
 
-  // Whether the recompute tag of `gone` is kept. Replacer::merge() merges this tag into the tag of
-  // `kept`, and Replacer::replace() drops this tag.
+  // A merge replaces the node `gone` by the equal node `kept`. This enum states the effect on the
+  // recompute tag of `gone`:
+  // - kMerged: The tag is merged into the tag of `kept`, as Replacer::merge() does.
+  // - kDropped: The tag is dropped, as Replacer::replace() does.
   enum class Tags : bool { kMerged, kDropped };
 
   // Whether the merge of the two nodes is allowed. If at least one of the two values is saved
-  // without the merge, the merged value must be saved. Otherwise, it must not be saved. If the
-  // nodes are calls with several results, this rule also applies to each pair of getitems with the
-  // same index.
+  // without the merge, the merged value must be saved. If neither value is saved without the merge,
+  // the merged value must not be saved. If the nodes are calls with several results, this rule also
+  // applies to each pair of getitems with the same index.
   // O(users of such calls).
   bool are_kept(NodeId gone, NodeId kept, Tags tags) const;
 

@@ -14,17 +14,20 @@ namespace fxopt {
 struct StepInput {
   enum class Source : uint8_t {
     kOutput,  // the input is an output of an earlier run
-    // The caller also passes the input to an earlier run: a parameter, a buffer, optimizer state or
-    // a constant.
+    // The input is a parameter, a buffer, optimizer state or a constant that the caller also passes
+    // to an earlier run.
     kShared,
-    kBegin,  // the input of the step exists from the step's beginning
-    // The input arrives when the run begins: a tangent, or data that a pipeline stage receives.
+    kBegin,  // the input comes from the caller and exists when the step begins
+    // The input comes from the caller and arrives when the run begins. Examples are a tangent, and
+    // data that a pipeline stage receives.
     kArrives
   };
   Source source = Source::kBegin;
   size_t run = 0;    // for kOutput and kShared: index of the earlier run
   size_t place = 0;  // index of the output leaf or of the placeholder in the earlier run
-  // For kOutput: whether the output was found by name and is not recorded in the file.
+  // For kOutput: true if find_step() chose the output because the output and the input have the
+  // same name. False if the file records the output, in a binding or in
+  // InputSpec::saved_from_output.
   bool by_name = false;
 };
 
@@ -49,11 +52,13 @@ struct Step {
 
   // Whether leaf `output` of a graph is a value that is saved for backward. The recorded role of
   // the leaf decides. If no role is recorded, all leaves after the forward outputs count as saved
-  // values.
+  // values. The result is false if neither the role nor Graph::num_forward_outputs is recorded.
   static bool is_saved(const Graph& graph, size_t output);
-  // Whether only the later run that takes the output can see the output. This is true if
-  // is_saved() is true for the output. It is also true if neither the output's role nor the number
-  // of forward outputs is recorded.
+  // Call this function only for an output that a later run takes (StepRun::is_taken). Returns true
+  // if the output is only for later runs, and false if the step may also return the output to its
+  // caller. The result is true in these cases:
+  // - is_saved() is true for the output.
+  // - Neither the output's role nor the number of forward outputs is recorded.
   static bool is_for_later_run(const Graph& graph, size_t output);
 
   // Returns the number of inputs of run `i` whose source is `source`.
@@ -78,19 +83,25 @@ struct Step {
 // If an input of a backward run has no recorded role, but forward has a matching output, the input
 // is treated as a saved value.
 //
-// In this list, "forward" means the only earlier run of a forward graph. If the stage and the
-// microbatch are known, only runs of the same stage and microbatch are considered. Fails with
-// kBadStep in these cases:
+// In this list, "forward" is an earlier run of a forward graph with the same stage and microbatch.
+// Two unknown stages count as the same stage, and likewise two unknown microbatches. If no such run
+// exists, an unknown stage or microbatch matches any other. If several runs match, they are sorted
+// by stage, then by microbatch (unknown numbers first), then by their order in the step. "forward"
+// is the last of these runs. Exception: if several runs match, find_step() chooses no run for an
+// input with the recorded role of a saved value. This input needs a binding.
+//
+// Fails with kBadStep in these cases:
 //   - An invocation refers to a graph that the module lacks, or a top-level graph has no
 //     invocation.
 //   - An input has two bindings.
 //   - A binding refers to an output that no earlier run has, or to an output that is not a node.
-//   - An output and its input differ in kind, dtype, device, number of dimensions or a static size.
-//   - Several forward runs may have saved a value that a backward run takes.
+//   - An output and the input that takes this output differ in kind, dtype, device, number of
+//     dimensions or a static size.
+//   - An input with the role of a saved value has no binding, and several forward runs match.
 //   - The module has a backward graph and several forward graphs, but no invocations.
 //   - No output of forward is the saved value that a backward run takes.
-//   - No forward graph runs before a backward run with saved values, although the step has several
-//     runs.
+//   - An input with the role of a saved value has no binding, and no forward run matches.
+//     Exception: in a step with a single run, saved values are inputs of the step.
 //
 // O(nodes + inputs + outputs).
 Result<Step> find_step(const Module& module);

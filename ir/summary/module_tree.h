@@ -44,10 +44,12 @@ struct ModuleRow {
   // Path of the first module of the row: "layers.0.mlp". It is empty for nodes without a module
   // path.
   std::string_view path;
-  std::string name;     // name in the parent: "mlp", or "0..15" for alike modules
-  size_t depth = 1;     // number of components of the path
-  size_t alike = 1;     // number of modules in this row
-  size_t siblings = 1;  // number of modules in this row that have the first module's parent
+  std::string name;  // name in the parent: "mlp", or "0..15" for alike modules
+  size_t depth = 1;  // number of components of the path
+  size_t alike = 1;  // number of modules in this row
+  // Number of modules in this row whose parent is also the parent of the row's first module. The
+  // first module is included.
+  size_t siblings = 1;
   ModuleFigures figures;
 };
 

@@ -15,13 +15,16 @@ namespace fxopt {
 
 // An integer that may depend on symbols, for tests of equality. The integer is stored as the value
 // of its polynomial at one secret point, modulo two primes. This method is called polynomial
-// identity testing. Two different polynomials of degree d have the same value at that point with a
-// probability of at most d / 2^61 times d / 2^62 (Schwartz 1980, Zippel 1979). A sum or a product
-// is computed from these stored values, in constant time. Equal polynomials have equal stored
-// values, so `s0 * (s1 + 2)` equals `2 * s0 + s1 * s0`. An expression that is not a polynomial,
-// such as a floor division or a maximum, is treated as a separate symbol. A hash of the expression
-// identifies this symbol. Two plain 64-bit integers have the same stored value only if they are
-// equal.
+// identity testing. Two different polynomials of degree d have the same stored value with at most
+// this probability (Schwartz 1980, Zippel 1979):
+//
+//   (d / 2^61) * (d / 2^62)
+//
+// A sum or a product is computed from these stored values, in constant time. Equal polynomials have
+// equal stored values, so `s0 * (s1 + 2)` equals `2 * s0 + s1 * s0`. An expression that is not a
+// polynomial, such as a floor division or a maximum, is treated as a separate symbol. A hash of the
+// expression identifies this symbol. Two plain 64-bit integers have the same stored value only if
+// they are equal.
 class SymInt {
  public:
   SymInt() : SymInt(0) {}

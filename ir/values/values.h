@@ -49,8 +49,8 @@ std::vector<Arg> leaves_of(const Graph& graph, ArgRange range);
 enum class ViewAnswer : uint8_t { kView, kCopy, kUnknown };
 
 // Decides from the two recorded tensors whether `to` is a view of `from` or a copy. A view has the
-// dtype, device, offset, conjugate bit and negative bit of its input. Its strides are the strides
-// that `view()` of `from` with the sizes of `to` would give. The answer is kUnknown in these cases:
+// dtype, device, offset, conjugate bit and negative bit of its input. A view also has the strides
+// of `from.view(sizes of to)`. The answer is kUnknown in these cases:
 // - A size or a stride is symbolic and differs from the input's size or stride.
 // - A tensor is empty.
 // - A property is not recorded.

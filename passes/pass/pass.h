@@ -14,15 +14,18 @@
 
 namespace fxopt {
 
-// The code of warnings on names in an option that do not match anything in the graph.
+// The code of the warning about a name in a pass option, if the name matches no node of the graph.
 inline constexpr std::string_view kNamesNothing = "no-match";
-// The code of warnings on values that compat=torch recomputes as PyTorch does, although the
-// recomputed value may differ.
+// The code of the warning on a value that compat=torch recomputes because PyTorch recomputes the
+// value. The recompute may be wrong in two ways:
+// - The recomputed copy has other values than the original.
+// - The recomputed copy has its own memory, although the original shares memory with another
+//   tensor.
 inline constexpr std::string_view kNotExact = "not-exact";
-// The code of warnings on values with the save mark `ap_must_save` (ir/step/marks.h) that are
-// missing from a graph.
+// The code of the warning on a graph that lacks some marked values. An earlier compilation wrote
+// the save mark `ap_must_save` on these values (ir/step/marks.h).
 inline constexpr std::string_view kMarksLost = "marks-lost";
-// The code of remarks on recompute tags in a graph without backward.
+// The code of a remark on recompute tags in a graph without backward nodes.
 inline constexpr std::string_view kNoBackward = "no-backward";
 
 // The reason why a pass did not do something, or did something unexpected.
@@ -114,7 +117,8 @@ class PassResult {
   std::vector<Claim> claims_;
 };
 
-// The program whose decisions a pass follows.
+// The value of the option `compat` of a pass. With kFxopt, the pass decides by the rules of fxopt.
+// With kTorch, the pass follows the decisions of PyTorch, even wrong decisions.
 enum class Compat : uint8_t {
   kFxopt,
   kTorch,
@@ -124,8 +128,11 @@ struct EnumNames<Compat> {
   static constexpr EnumName<Compat> kAll[] = {{Compat::kFxopt, "fxopt"}, {Compat::kTorch, "torch"}};
 };
 
-// Returns the first words of a remark on `count` things: "1<one>: <first>" for one thing, and, for
-// three things, "3<many>. The first is <first>". `one` and `many` begin with a space.
+// Returns a part of a remark on `count` things. The part states the number, and names the first
+// thing. `one` and `many` begin with a space. Examples:
+//
+//   count_with_first(1, " slice stays", " slices stay", "%a") == "1 slice stays: %a"
+//   count_with_first(3, " slice stays", " slices stay", "%a") == "3 slices stay. The first is %a"
 std::string count_with_first(int64_t count, std::string_view one, std::string_view many, const std::string& first);
 
 // A pass works on one graph (`Graph&`). It works on the module (`Module&`) if it adds, replaces or
@@ -139,7 +146,10 @@ std::string count_with_first(int64_t count, std::string_view one, std::string_vi
 //     static void visit(Self& self, Field&& field) {
 //       field("cap", self.cap, "Largest merged payload.");
 //     }
-//     Status check() const;  // optional: checks ranges; where.field of the error names the option
+//
+//     // Optional. Checks the ranges of the values. `where.field` of a returned error must be the
+//     // name of the option.
+//     Status check() const;
 //   };
 //   Result<PassResult> foo(Graph& graph, const FooOptions& options, PassContext& context);
 //

@@ -23,8 +23,10 @@ enum class StandIn : uint8_t {
   kNothing,
 };
 
-// Whether to remove nodes that lose their last user. Only nodes without effects are removed, as an
-// effect may cause the failure.
+// An edit can remove the last user of a node. Sweep decides whether the edit also removes the node:
+// - kUnread: The edit removes the node if the node has no effects. A node with an effect, such as a
+//   write, stays in the graph. The effect may be the only cause of the graph's failure.
+// - kNone: The node stays in the graph.
 enum class Sweep : uint8_t { kUnread, kNone };
 
 // Removes `nodes` from `graph`. `nodes` are in schedule order and do not contain the output. With

@@ -217,7 +217,7 @@ typedef enum FxCodeOp {
   FX_CODE_NOT,
   FX_CODE_WHERE, /* operands: condition, value if true, value if false */
   FX_CODE_CEILDIV,
-  FX_CODE_INDEXING,  /* ModularIndexing: (a // b) % c */
+  FX_CODE_INDEXING,  /* operands: a, b, c; the result is floor(a / b) % c (ModularIndexing) */
   FX_CODE_POW2FLOOR, /* the largest power of 2 that is at most the operand */
   FX_NUM_CODE_OPS
 } FxCodeOp;

@@ -1,8 +1,14 @@
-// Matrix products on a GPU. Each element of the result is computed by one chain, as on a CPU: sum =
-// fma(a[k], b[k], sum) for k = 0, 1, ..., starting with sum = 0. A block computes kSide x kSide
-// elements of the result. The block copies kDepth columns of a and kDepth rows of b at a time into
-// shared memory. Each of the kGemmLanes threads of the block computes kOwn x kOwn elements, which
-// are kSide / kOwn apart.
+// Matrix products on a GPU. Each element of the result is computed from one row of the left matrix
+// `a` and one column of the right matrix `b`. The computation is one chain of operations, as on a
+// CPU:
+//   sum = fma(a[k], b[k], sum) for k = 0, 1, ..., starting with sum = 0
+//
+// A block computes a square of kSide x kSide elements of the result. The block copies kDepth
+// columns of `a` and kDepth rows of `b` at a time into shared memory. A block has kGemmLanes
+// threads, and each thread computes kOwn x kOwn elements. The thread with index t computes these
+// elements of the square, for all i and j from 0 to kOwn - 1:
+//   row    t / kAcross + i * kAcross
+//   column t % kAcross + j * kAcross
 #pragma once
 
 #include "runtime/ops/kernels/tile.h"

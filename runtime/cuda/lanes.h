@@ -1,5 +1,9 @@
-// The threads of a block, as lanes that share a unit of work. This file is plain CUDA. nvcc
-// compiles it for GPUs. g++ compiles it for the emulation, which defines CUDA's keywords.
+// The lanes of a GPU. Lanes are the workers that share one unit of work, for example one row of a
+// tensor (runtime/ops/kernels/device.h). On a GPU, a block computes one unit of work, and each
+// thread of the block is one lane.
+//
+// This file is plain CUDA. nvcc compiles the file for GPUs. g++ compiles the file for the
+// emulation, which defines CUDA's keywords.
 #pragma once
 
 #include "runtime/ops/kernels/device.h"
@@ -35,8 +39,9 @@ struct BlockLanes {
   __device__ static int warp_index() { return static_cast<int>(threadIdx.x) / kWarp; }
   __device__ static int num_warps() { return static_cast<int>(blockDim.x) / kWarp; }
 
-  // In every lane, calls visit(w, x of warp w) for all warps in order. x must have the same value
-  // in every lane of a warp. Every lane must call this function.
+  // Every lane must call this function. All lanes of a warp must pass the same `x`, and different
+  // warps may pass different values. In every lane, calls visit(w, x_w) for w = 0, 1, and so on, up
+  // to the last warp of the block. Here, x_w is the value that the lanes of warp w pass.
   template <class T, class Visit>
   __device__ static void for_each_warp(T x, const Visit& visit) {
     __shared__ T of_warps[kWarp];
@@ -46,9 +51,11 @@ struct BlockLanes {
     for (int w = 0; w < num_warps(); ++w) visit(w, of_warps[w]);
   }
 
-  // Transposes a table that kWarp / n warps share. The x[k] of all lanes of warp w form the table's
-  // row w + k * num_warps. On return, x[k] of the lanes of warp w is column w + k * num_warps. All
-  // lanes must call this function.
+  // Transposes a table of kWarp x kWarp elements. The block must have kWarp / n warps, and each
+  // lane has n elements. x[k] in lane l of warp w is this element of the table:
+  //   on entry:  row w + k * num_warps(), column l
+  //   on return: row l, column w + k * num_warps()
+  // All lanes of the block must call this function.
   template <class T, int n>
   __device__ static void transpose(T (&x)[n]) {
     __shared__ T table[kWarp][kWarp + 1];

@@ -53,8 +53,10 @@ class Program {
   std::vector<uint16_t> stream_of_;  // the stream of each step
   std::vector<CUevent> events_;      // all events of this program
   CUevent begin_ = nullptr, end_ = nullptr, joint_ = nullptr;
-  CUdeviceptr tables_ = 0;  // views and numbers of all calls, then the error of each launch
-  CUdeviceptr errors_ = 0;  // address of the errors within tables_
+  // GPU address of the views and numeric arguments (FxCall::views and params) of all launches. An
+  // array with one error word for each launch follows.
+  CUdeviceptr tables_ = 0;
+  CUdeviceptr errors_ = 0;  // GPU address of the array of error words
   std::vector<int64_t> no_errors_, read_errors_;
 };
 

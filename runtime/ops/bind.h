@@ -25,8 +25,9 @@ struct BoundCall {
   std::vector<FxNumber> params;
   FxCompute compute = FX_COMPUTE_FLOAT;
 
-  // Returns the argument of a kernel. The argument is valid until this object changes. The word at
-  // `error` must be FX_NO_ERROR before the kernel runs.
+  // Returns the FxCall to pass to the kernel. The FxCall points into `views` and `params`, so it is
+  // valid until this object changes. The word at `error` must be FX_NO_ERROR before the kernel
+  // runs.
   FxCall call(void* workspace, FxDrawState draw, int64_t* error) const;
   uint32_t num_operands() const { return static_cast<uint32_t>(views.size()) - num_results; }
 };
@@ -61,8 +62,9 @@ class Binder {
   const void* drawn_;
 };
 
-// Converts a call to the views and numbers that the operator's kernel takes. If the kernel does not
-// support the call, returns nullopt and sets `why` to the reason.
+// A function that prepares a call of an operator for the operator's kernel. The returned BoundCall
+// contains the views and numbers that the kernel takes. If the kernel does not support the call,
+// the function returns nullopt and sets `why` to the reason.
 using BindRule = std::optional<BoundCall> (*)(const Binder& binder, std::string& why);
 
 // Converts step `step` of the plan to a call of a kernel. If `drawn` is not null, the call uses
@@ -77,8 +79,10 @@ Result<BoundCall> bind_step(const FxPlan& plan, const ScalarValues& values, uint
 namespace bindings {
 std::optional<BoundCall> pointwise(const Binder& binder, std::string& why);
 std::optional<BoundCall> dropout(const Binder& binder, std::string& why);
-std::optional<BoundCall> copy(const Binder& binder, std::string& why);  // copies from `self`
-// Copies from `src`, which is broadcast.
+// Binds a call that copies its argument `self` to its result, such as aten.clone.
+std::optional<BoundCall> copy(const Binder& binder, std::string& why);
+// Binds aten.copy_, which copies its argument `src` to `self`. `src` is broadcast to the sizes of
+// `self`.
 std::optional<BoundCall> copy_into(const Binder& binder, std::string& why);
 std::optional<BoundCall> cat(const Binder& binder, std::string& why);
 std::optional<BoundCall> slice_backward(const Binder& binder, std::string& why);

@@ -28,8 +28,8 @@ enum class Remedy : uint8_t {
   kPyTorch,      // use PyTorch's kernel
   kOtherDevice,  // PyTorch has a kernel for another device
   kTraceBody,    // the operator belongs to another library: trace its Python function instead
-  kAttention,    // attention that calls graphs (flex attention): compilers generate its kernels
-  kGraphs,       // the operator calls graphs that are part of the plan
+  kAttention,    // flex attention, which takes graphs as arguments: compilers generate its kernels
+  kGraphs,       // the operator runs graphs (FxPlan::graphs) that it takes as arguments
   kRanks,        // the operator communicates with other ranks
   kRow,          // none of the above: add a row to the kernel table
 };
@@ -52,10 +52,15 @@ struct OpCoverage {
 };
 
 // Lists the operators that steps of the plan call, sorted by name. Host arithmetic, waits, stream
-// operations and assertions are left out, because they need no kernel. torchgen's list of kernels
-// determines whether PyTorch provides a kernel for the device of the operator's first call. The
-// list comes from the PyTorch release from which fxopt's operator table (ir/ops) was made. The list
-// does not distinguish dtypes. `plan` must outlive the result. O(steps log operators).
+// operations and assertions are left out, because they need no kernel. `plan` must outlive the
+// result. O(steps log operators).
+//
+// The provider kPyTorch means that PyTorch registers a kernel for the device of the operator's
+// first call. If this device is CUDA, the kernel is a CUDA kernel. If the device is not CUDA, or is
+// not recorded, the kernel is a CPU kernel. fxopt's operator table (ir/ops) records for each aten
+// operator whether PyTorch registers a CPU kernel, and whether PyTorch registers a CUDA kernel. The
+// table does not record the dtypes that a kernel supports. The table was made from one PyTorch
+// release. The table's list of kernels comes from torchgen, PyTorch's code generator.
 std::vector<OpCoverage> cover(const FxPlan& plan);
 
 // A result whose recorded dtype, sizes or strides differ from those that the operator's rule

@@ -54,8 +54,8 @@ struct KernelRow {
   // Schema names of the arguments whose values become FxCall::params. `bind` may add params.
   std::string_view params;
   BindRule bind;  // converts a call of the operator to a call of the kernel
-  // The rounding error of each element is at most k * eps * S. eps is the machine epsilon of the
-  // result's dtype.
+  // The factor k in the error bound of each element: |rounding error| <= k * eps * S. eps is the
+  // machine epsilon of the result's dtype, and S is the value of the formula `scale`.
   double k;
   // The factor S in the error bound k * eps * S, as a formula for an element of the first result,
   // such as "|tanh x|". Empty if the operator does not round.

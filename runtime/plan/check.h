@@ -16,12 +16,16 @@ enum class PlanFaultKind : uint8_t {
   kBadVersion,
   kBadArray,  // an array is null, or has more entries than indices can address
   kBadIndex,  // an index or a span is beyond its array
-  kBadValue,  // an enumerator, flag, count or kind of word is illegal in its place
+  // A field has an illegal value, for example:
+  // - an unknown enumerator or flag
+  // - a word (FxWord) of the wrong kind
+  // - a value of FxScalar::ready above the number of steps in the plan
+  kBadValue,
   kBadList,   // a list contains itself, or is nested more than 64 deep
   kBadGraph,  // a graph contains itself, or is nested more than 64 deep
   kBadCode,   // scalar code underflows its stack, or does not leave exactly one value
-  // Arguments refer to the same lists very often. A walk over the plan visits a list once for each
-  // reference, and would take too long.
+  // Steps, outputs and scalars refer to the same entries so often that a check would take too long.
+  // A check visits an entry once for each way that leads to it, for example through nested lists.
   kTooLarge,
 
   // Faults of scalars (FxScalar).
@@ -49,8 +53,12 @@ enum class PlanFaultKind : uint8_t {
   kBusy,            // a step uses a buffer of a collective or message that has not ended
   kEndsInExchange,  // a buffer's lifetime ends before its collective or message ends
   kSequence,
-  kSharedTensor,  // FxOutput::is_input is not the index of the input that has the output's value
-  kAfter,         // an entry of the step's list `after` is not an earlier step
+  // The field FxOutput::is_input of an output is wrong. The field must be the index in
+  // FxPlan::inputs if the output is an input, else FX_NONE. This kind covers two faults:
+  // - The field is an index, but the output's value is not the value of the input at this index.
+  // - The field is FX_NONE, but an input has the same tensor as the output.
+  kSharedTensor,
+  kAfter,  // an entry of the step's list `after` is not an earlier step
 
   // Faults of placements.
   kFaultyPlan,  // check_plan() reports faults, so the placement is not checked
@@ -85,9 +93,9 @@ struct PlanFault {
 inline constexpr size_t kMaxPlanFaults = 100;
 
 // Returns the faults of a plan and of the graphs that the plan calls. Returns at most
-// kMaxPlanFaults faults. The checker shares no code with the planner. Indices, words and numbers
-// may have any value. A pointer must be null, or point to as many entries as its count states. O(n
-// log n), where n is the size of the plan.
+// kMaxPlanFaults faults. The checker shares no code with the planner. The plan may be damaged: all
+// fields and array entries except pointers may have any value. A pointer must be null, or point to
+// as many entries as its count states. O(n log n), where n is the size of the plan.
 std::vector<PlanFault> check_plan(const FxPlan& plan);
 
 // Returns the faults of a placement of the plan. Returns at most kMaxPlanFaults faults. The plan

@@ -93,14 +93,15 @@ class FaultList {
 // Facts about a plan whose indices are valid. The rules in check.cpp and check_placement.cpp use
 // these facts.
 struct PlanFacts {
-  // The tensors and scalars that step s takes as arguments and keyword values. For the tensors,
+  // The tensors and scalars that step s takes as arguments and keyword values. If one of these is a
+  // list, the elements of the list and of its nested lists count as arguments. For the tensors,
   // entries [tensor_begin[s], tensor_begin[s + 1]) of arg_tensors are indices into FxPlan::tensors.
-  // In the same way, scalar_begin and arg_scalars list indices into FxPlan::scalars. Lists are
-  // flattened.
+  // In the same way, scalar_begin and arg_scalars list indices into FxPlan::scalars. A scalar that
+  // selects a process group of the step (FxGroup::choice) is also listed.
   std::vector<size_t> tensor_begin, scalar_begin;
   std::vector<uint32_t> arg_tensors, arg_scalars;
-  // Each pair is an output and one of its tensors, or an output and one of its scalars. Lists are
-  // flattened.
+  // Each pair is an output and one of its tensors, or an output and one of its scalars. If an
+  // output is a list, each tensor or scalar in the list and in its nested lists has a pair.
   std::vector<std::pair<uint32_t, uint32_t>> output_tensors, output_scalars;
   // For each tensor, the number of steps after which its sizes, strides and offset are known.
   std::vector<uint32_t> tensor_ready;

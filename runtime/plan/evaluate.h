@@ -35,8 +35,10 @@ class ScalarValues {
   // Evaluates all scalars in the order of the plan. `source` provides the scalars that are not
   // computed from other scalars. O(scalars + code).
   static ScalarValues of(const FxPlan& plan, const ScalarSource& source);
-  // by_symbols() evaluates all scalars. A scalar that is not computed from other scalars has the
-  // value that symbol_value() returns.
+  // by_symbols() evaluates all scalars in the order of the plan. For a scalar that is not computed
+  // from other scalars, by_symbols() calls the function symbol_value() below. The argument `given`
+  // is a function that returns the value of the symbol `name`, or nullopt if the caller gives no
+  // value for the symbol.
   using SymbolOf = std::function<std::optional<int64_t>(std::string_view name)>;
   static ScalarValues by_symbols(const FxPlan& plan, const SymbolOf& given);
 
@@ -59,15 +61,19 @@ class ScalarValues {
   std::vector<std::optional<ScalarValue>> values_;
 };
 
-// Returns the value of a scalar that neither an input nor a step provides. The value is the first
-// of these that exists: the value given for the scalar's symbol, the file's hint, and the only
-// value in the symbol's range. Returns nullopt if the range has several values. O(1), plus the cost
-// of `given`.
+// Returns the value of a scalar from its symbol, without the values of inputs or steps. The value
+// is the first of these values that exists:
+// - the value that `given` returns for the scalar's symbol
+// - the file's hint for the symbol
+// - the only value in the symbol's range
+//
+// Returns nullopt if none of the three values exists. O(1), plus the cost of `given`.
 std::optional<ScalarValue> symbol_value(const FxPlan& plan, const FxScalar& scalar,
                                         const ScalarValues::SymbolOf& given);
 
-// An argument for by_symbols(). Returns nullopt for every symbol, so each symbol's value is its
-// hint or the only value in its range.
+// The argument `given` of by_symbols() and symbol_value() for a caller that gives no values of
+// symbols. Returns nullopt for every symbol. symbol_value() then returns the symbol's hint, the
+// only value in the symbol's range, or nullopt.
 inline std::optional<int64_t> no_symbol_value(std::string_view) { return std::nullopt; }
 
 // Applies one operator to its operands, as Python does. The last entry of `operands` is the top of

@@ -14,8 +14,12 @@ namespace fxopt {
 // The last stage of lowering, which runs after all steps were added to the plan. Storage i of the
 // plan is buffer i of `storages`.
 
-// Sets the bytes of each storage. If a step makes the storage and the size becomes known only while
-// steps run, sets the source to FX_SOURCE_LATE. O(storages).
+// Sets the bytes of each storage. If no number of the plan can express the bytes, sets the flag
+// FX_STORAGE_FOLLOWS instead. Sets the source of a storage to FX_SOURCE_LATE if both conditions
+// hold:
+// - A step of the plan makes the storage.
+// - The size of the storage becomes known only while steps run.
+// O(storages).
 void set_sizes(const Graph& graph, const StorageMap& storages, ScalarBuilder& scalars, Plan& plan);
 
 // Sets the lifetimes and roles that analyze_memory() reports. For each step, sets the list of

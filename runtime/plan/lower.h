@@ -20,10 +20,14 @@ struct DrawKey {
 using DrawKeys = std::function<DrawKey(const Graph&, NodeId)>;
 
 // Lowers one graph to a plan, in schedule order. Values have their recorded sizes, strides and
-// dtypes. Lifetimes come from analyze_memory(), which returns the first and the last node of each
-// lifetime. In the plan, a lifetime begins with the first step at or after the first node. It ends
-// with the last step at or before the last node. Views, getitems and numbers that the host can
-// compute from sizes do not become steps.
+// dtypes. Views, getitems and numbers that the host can compute from sizes do not become steps.
+//
+// Lifetimes of storages come from analyze_memory(), which returns the first node and the last node
+// of each lifetime. In the plan, a lifetime begins with the step of the first node, and ends with
+// the step of the last node. If the first node has no step, the lifetime begins with the step of
+// the next node that has a step. If the last node has no step, the lifetime ends with the step of
+// the nearest earlier node that has a step. A lifetime has at least one step. If no step waits for
+// a collective, the lifetimes of its storages end with the plan's last step.
 //
 // The graph must be valid (verify()). O(nodes + edges + tensors + expressions), plus
 // analyze_memory(). Each error contains the node:

@@ -15,9 +15,14 @@ namespace fxopt {
 
 // Builds the scalars of a plan. A scalar is a symbol, or a value that is computed from symbols.
 //
-// Each distinct expression has one scalar. The scalar's code pushes the scalars of the expression's
-// operands. Therefore the code of all scalars together is linear in the number of distinct
-// expressions and their operands, no matter how often an expression is used.
+// Each distinct expression becomes one scalar, unless the expression is a number. An operand of an
+// expression is therefore a number or a scalar, and the code of the expression (FxCode) pushes this
+// number or scalar. The code does not repeat the code of the operand's scalar. For example, the
+// expression `(a + b) * c` becomes two scalars:
+//   t = PUSH a, PUSH b, ADD
+//   u = PUSH t, PUSH c, MUL
+// Therefore the code of all scalars together is linear in the number of distinct expressions and
+// their operands, no matter how often an expression is used.
 class ScalarBuilder {
  public:
   ScalarBuilder(const Module& module, Plan& plan);

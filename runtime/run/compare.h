@@ -19,9 +19,12 @@ namespace fxopt {
 struct Tolerance {
   enum class Kind : uint8_t {
     kBitwise,
-    kClose,  // |a - b| <= absolute + relative |b|, where b is the expected value
-    kUlp,    // |a - b| is at most `ulps` units in the last place
-    kAuto    // compares with the step in float64, see compare()
+    kClose,  // the condition is |ours - expected| <= absolute + relative * |expected|
+    // The condition is |ours - expected| <= ulps * u. For integers, u is 1. For floating-point
+    // dtypes, let x be the smaller number of |ours| and |expected|. Then u is the distance between
+    // two neighbouring numbers of the dtype, measured at x.
+    kUlp,
+    kAuto  // compares with the step in float64, see compare()
   };
   Kind kind = Kind::kAuto;
   double relative = 0, absolute = 0;
@@ -45,12 +48,16 @@ struct Comparison {
   bool passes = true;
 };
 
-// Compares elements of one dtype, in row-major order without padding. `reference` is the output
-// that the training step computes in float64. kAuto requires `reference`. kAuto checks whether the
-// errors of `expected` are similar to the errors of `ours`. An element passes if its expected value
-// differs from the reference by at most 4 d + u. d is the largest distance between fxopt's value
-// and the reference in this output. u is one unit in the last place, in `dtype`, of the largest
-// reference value. Integers and bools must be equal under kAuto. O(elements).
+// Compares elements of one dtype, in row-major order without padding. `ours` is fxopt's output, and
+// `reference` is the output that the training step computes in float64. O(elements).
+//
+// kAuto requires `reference`. kAuto checks whether the errors of `expected` are similar to the
+// errors of `ours`. An element passes if
+//   |expected - reference| <= 4 * max |ours - reference| + u
+// The maximum is taken over all elements for which both `ours` and `reference` are finite. u is the
+// distance between two neighbouring numbers of `dtype`, measured at the largest finite |reference|
+// in the output. If `ours` or `expected` is infinite or NaN, `ours` and `expected` must be equal.
+// Two NaNs are equal here. Integers and bools must be equal under kAuto.
 Comparison compare(DType dtype, std::span<const std::byte> ours, std::span<const std::byte> expected,
                    std::span<const double> reference, const Tolerance& tolerance);
 

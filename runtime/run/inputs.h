@@ -39,7 +39,7 @@ struct GivenInput {
 };
 
 struct InputOptions {
-  // The given inputs, by any name of the input.
+  // The values that the user gives for inputs. A key is one of an input's three names (names_of()).
   std::map<std::string, GivenInput, std::less<>> given;
   Fill fill = Fill::kNone;
   uint64_t seed = 0;

@@ -24,9 +24,16 @@ class ThreadPool;
 // The kind of memory that contains the storages made by the plan's steps. Inputs and constants are
 // not included.
 enum class StorageMemory : uint8_t {
-  kArena,      // in one block of memory, at the offsets that place() assigns
-  kAllocator,  // in blocks of the caching allocator, each for the lifetime of its storage
-  kBlocks,     // in blocks of the system, each for the lifetime of its storage; only on the CPU
+  kArena,  // in one block of memory, at the offsets that place() assigns
+  // Each storage has its own block of memory from the caching allocator. The block is allocated at
+  // the start of the storage's lifetime, and freed at the end of the lifetime. A block of an output
+  // is kept after the run. On a device, prepare() makes these allocations and frees once, without
+  // running kernels, and stores the address of each block. The caching allocator keeps freed blocks
+  // in its cache, so the device memory at these addresses remains allocated. If the allocator
+  // returns memory to the device, prepare() fails with kOutOfMemory. Every run uses the stored
+  // addresses.
+  kAllocator,
+  kBlocks,  // like kAllocator, but each block comes directly from the system; only on the CPU
 };
 
 // Options for executing one training step.
@@ -50,7 +57,9 @@ struct ExecuteOptions {
   std::function<void(uint32_t step)> after;
   std::function<bool(uint32_t step)> is_watched;
 
-  // Options for the CPU.
+  // The options `kernels`, `threads`, `alone_elements` and `debug_memory` apply only to a program
+  // on the CPU. A program on the CPU requires `kernels` and `threads`. `kernels` has the kernels of
+  // one instruction set.
   const FxKernelTable* kernels = nullptr;
   ThreadPool* threads = nullptr;
   // A call with at most this many elements runs on one thread, because the call ends before another
@@ -101,8 +110,12 @@ class Program {
   // Returns the bytes of the kernels' workspaces, by step.
   const std::vector<int64_t>& workspaces() const { return workspaces_; }
   int64_t arena_bytes() const { return placement_.arena_bytes; }
-  // Returns the peak bytes of storages, workspaces and the caller's storages. The bytes are counted
-  // when they are allocated and freed. Returns 0 if the storages are in an arena.
+  // Returns the largest number of bytes that any step has in memory. The number of a step is the
+  // sum of these sizes:
+  // - the caller's storages;
+  // - the storages that were allocated before the step's kernel runs and are not yet freed;
+  // - the workspace of the step's kernel.
+  // Returns 0 if the storages are in an arena.
   int64_t counted_peak() const { return counted_peak_; }
   // Returns the largest number of bytes that the caching allocator reserved. Returns 0 without the
   // caching allocator.
@@ -111,15 +124,16 @@ class Program {
  protected:
   struct Bound {
     BoundCall call;
-    const FxKernel* kernel = nullptr;  // null if the step has no work
+    const FxKernel* kernel = nullptr;  // null if the step needs no kernel, see is_work()
   };
 
   Program(const FxPlan& plan, const ScalarValues& values, const ExecuteOptions& options, const FxKernelTable& kernels)
       : plan_(plan), values_(values), options_(options), kernels_(kernels) {}
 
-  // Gives each step that has work its kernel and its addresses. If addresses_ is not yet filled,
-  // the call only determines the workspaces. Fails with kUnsupportedOp if a step has no kernel on
-  // this device.
+  // Finds the kernel of each step that needs a kernel (is_work()), and stores the kernel and the
+  // step's call in bound_. The call contains the addresses of the step's tensors. If addresses_ is
+  // not yet filled, the call contains null addresses, and bind() only determines the sizes of
+  // workspaces. Fails with kUnsupportedOp if this device has no kernel for a step.
   Status bind();
   Status bind_step_at(uint32_t step);
   // Places storages and workspaces, with `guard_bytes` bytes before and after each block. Sets
@@ -128,8 +142,10 @@ class Program {
   Status check_given() const;
   Status check_storage(uint32_t storage, uint32_t step) const;
   bool holds(const PlacedTensor& tensor, const void* storage) const;
-  // Returns the mask of --draws for the step, or null if the step draws its own mask.
+  // Returns the dropout mask that the user gives for the step (option --draws). Returns null if the
+  // user gives no mask. A dropout then draws a random mask.
   virtual const void* drawn_at(uint32_t step) const { return options_.drawn ? options_.drawn(step) : nullptr; }
+  // Returns the seed and the slot that select the step's random numbers.
   FxDrawState draw_of(uint32_t step) const;
   bool is_interrupted() const { return options_.is_interrupted && options_.is_interrupted(); }
   bool is_watched(uint32_t step) const { return options_.after && (!options_.is_watched || options_.is_watched(step)); }
@@ -159,7 +175,8 @@ class Program {
   int64_t counted_peak_ = 0;
 };
 
-// Returns true if a step computes something.
+// Returns true if a step needs a kernel, or computes a number on the host (FX_STEP_SCALAR). Returns
+// false for waits, stream operations and assertions.
 bool is_work(const FxStep& step);
 
 }  // namespace fxopt

@@ -8,10 +8,12 @@
 
 namespace fxopt {
 
-// Returns a plan of the training step in which every floating-point dtype is float64, and storages
-// are larger. The rounding errors of float64 are much smaller, so `--tolerance auto` uses the
-// results of this plan as the reference. A storage grows by the factor 8 / b, where b is the number
-// of bytes of the narrowest real dtype in the storage. O(plan).
+// Returns a copy of the plan in which all float16, bfloat16 and float32 tensors are float64
+// tensors. The copy has no called graphs (FxPlan::graphs). The rounding errors of float64 are much
+// smaller, so `--tolerance auto` uses the results of this plan as the reference. The storages of
+// the changed tensors are larger than in `plan`. If the narrowest changed tensor in a storage has b
+// bytes for each element, the storage's size is multiplied by 8 / b. For example, the factor of a
+// storage with bfloat16 tensors is 4. A size that is unknown in `values` does not change. O(plan).
 std::unique_ptr<Plan> widen(const FxPlan& plan, const ScalarValues& values);
 
 // Memory for the inputs of a widened plan (widen()), with floating-point elements converted to

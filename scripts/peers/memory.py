@@ -118,7 +118,10 @@ def shown_sizes(name: str, sizes: dict[str, int]) -> str:
     values: dict[int, list[str]] = {}
     for symbol, size in sizes.items():
         values.setdefault(size, []).append(symbol)
-    texts = [f"{names[0] if len(names) == 1 else f'{len(names)} symbols'} = {size}" for size, names in values.items()]
+    texts = [
+        f"{names[0]} = {size}" if len(names) == 1 else f"value {size} for each of {len(names)} symbols"
+        for size, names in values.items()
+    ]
     return ", ".join(texts) or "-"
 
 

@@ -147,11 +147,11 @@ def execute_if_twin(name: str, folder: pathlib.Path) -> dict | None:
 
 def run_text(run: dict | None) -> str:
     if run is None:
-        return "does not fit a CPU"
+        return "not executed: no inputs for a CPU"
     if "error" in run:
         return "failed"
     equal = "equal" if run["loaded_equal"] and run["passed_equal"] else "DIFFER"
-    return f"{run['outputs']} tensors {equal}, {run['nodes'][0]} -> {run['nodes'][1]} nodes"
+    return f"{run['outputs']} tensors {equal}; {run['nodes'][0]} nodes before passes, {run['nodes'][1]} after"
 
 
 def main() -> int:

@@ -149,8 +149,10 @@ class Recipe:
 
 def matmul_run(late: bool) -> Recipe:
     """Backward of consecutive layers. Each of 40 matmuls computes a weight's gradient, which is
-    summed over dp. The matmuls read successive gradients in one chain of threshold_backward calls.
-    The first node recomputes the block's first residual sum, which only the last matmul reads.
+    summed over dp. The incoming gradient passes through a chain of threshold_backward calls. The
+    first matmul reads the incoming gradient, and each later matmul reads the result of one of
+    these calls. The first node recomputes the block's first residual sum, which only the last
+    matmul reads.
 
     late: all matmuls come before the first reduce-scatter, as a sort of the same graph may leave
         them.
@@ -313,8 +315,9 @@ def _graphs() -> Iterator[tuple[str, Graph]]:
     )
     run = (
         f"backward of a block {where}. Each of {RUN} matmuls computes the gradient of one weight, which a reduce-scatter sums"
-        " over dp. The matmuls read successive gradients in one chain of threshold_backward calls. Only the last matmul"
-        " reads the first residual sum of the block"
+        " over dp. The incoming gradient passes through a chain of threshold_backward calls. The first matmul reads the"
+        " incoming gradient, and each later matmul reads the result of one of these calls. Only the last matmul reads the"
+        " first residual sum of the block"
     )
     early = "Each reduce-scatter comes before the next matmul"
     late = "All reduce-scatters come after the last matmul, so the peak is higher than in `built_matmul_run`"

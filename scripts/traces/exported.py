@@ -32,7 +32,7 @@ TWIN = Size("cpu", layers=2, width=32, heads=2, vocabulary=61, batch=3, most=64,
 SUBSTITUTIONS = (
     Substitution("4 layers, width 1024, 16 heads", "2 layers, width 32, 2 heads", "memory and time"),
     Substitution("vocabulary 32000, batch 8, length 512", "vocabulary 61, batch 3, length 8", "memory and time"),
-    Substitution("device cuda:0", "device cpu", "runs on a CPU"),
+    Substitution("device cuda:0", "device cpu", "the copy runs on a CPU"),
 )
 
 
@@ -101,11 +101,11 @@ def inputs() -> list[object]:
 
 
 ABOUT = (
-    "inference program by torch.export: a decoder with a symbolic batch size, which updates a key cache and a token"
-    " count in buffers. The program has a data-dependent branch (cond), tied embeddings, a constant, and buffers outside"
-    " the state dict"
+    "an inference program, exported by torch.export. The program is a decoder with a symbolic batch size. It updates a"
+    " key cache and a token count in buffers, and has a data-dependent branch (cond), tied embeddings, a constant, and"
+    " buffers outside the state dict"
 )
 GRAPHS = {
     "exported": Graph(functools.partial(trace, FULL), f"{ABOUT}. Size: 4 layers, width 1024, batch 8, length 512"),
-    "exported_twin": Graph(functools.partial(trace, TWIN), f"small copy: {ABOUT}", inputs, SUBSTITUTIONS),
+    "exported_twin": Graph(functools.partial(trace, TWIN), f"small copy of `exported`: {ABOUT}", inputs, SUBSTITUTIONS),
 }

@@ -34,7 +34,7 @@ TWIN = Size("cpu", layers=2, width=32, heads=2, vocabulary=97, batch=2, length=1
 SUBSTITUTIONS = (
     Substitution("12 layers, width 768, 12 heads", "2 layers, width 32, 2 heads", "memory and time"),
     Substitution("vocabulary 50257, batch 8, length 1024", "vocabulary 97, batch 2, length 16", "memory and time"),
-    Substitution("device cuda:0", "device cpu", "runs on a CPU"),
+    Substitution("device cuda:0", "device cpu", "the copy runs on a CPU"),
 )
 
 

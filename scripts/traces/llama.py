@@ -33,9 +33,9 @@ class Size:
 FULL = Size("cuda", 16, width=2048, heads=32, kv_heads=8, hidden=8192, vocabulary=128256, batch=2, length=2048)
 TWIN = Size("cpu", 2, width=64, heads=4, kv_heads=1, hidden=256, vocabulary=203, batch=2, length=32)
 SUBSTITUTIONS = (
-    Substitution("16 layers, width 2048, 32 and 8 heads", "2 layers, width 64, 4 and 1 heads", "memory and time"),
+    Substitution("16 layers, width 2048, 32 heads, 8 key-value heads", "2 layers, width 64, 4 heads, 1 key-value head", "memory and time"),
     Substitution("vocabulary 128256, length 2048", "vocabulary 203, length 32", "memory and time"),
-    Substitution("device cuda:0", "device cpu", "runs on a CPU"),
+    Substitution("device cuda:0", "device cpu", "the copy runs on a CPU"),
     Substitution(
         "aten._scaled_dot_product_flash_attention and its backward, nine results",
         "aten._scaled_dot_product_flash_attention_for_cpu and its backward, two results",

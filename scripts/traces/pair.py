@@ -39,7 +39,7 @@ TWIN = Size("cpu", layers=2, width=32, heads=2, batch=3, length=8, classes=10)
 SUBSTITUTIONS = (
     Substitution("4 layers, width 512, 8 heads", "2 layers, width 32, 2 heads", "memory and time"),
     Substitution("batch 16, length 256, 1000 classes", "batch 3, length 8, 10 classes", "memory and time"),
-    Substitution("device cuda:0", "device cpu", "runs on a CPU"),
+    Substitution("device cuda:0", "device cpu", "the copy runs on a CPU"),
     Substitution(
         "higher_order.graphsafe_run_with_rng_state on a generator that is an input",
         "higher_order.run_and_save_rng_state and run_with_rng_state on a state that is saved",

@@ -31,7 +31,7 @@ TWIN = Size("cpu", blocks=(1, 1, 1, 1), width=8, classes=10, batch=2, pixels=32)
 SUBSTITUTIONS = (
     Substitution("3, 4, 6, 3 bottlenecks, width 64", "1, 1, 1, 1 bottlenecks, width 8", "memory and time"),
     Substitution("batch 32, 224 x 224 pixels, 1000 classes", "batch 2, 32 x 32 pixels, 10 classes", "memory and time"),
-    Substitution("device cuda:0", "device cpu", "runs on a CPU"),
+    Substitution("device cuda:0", "device cpu", "the copy runs on a CPU"),
     Substitution(
         "aten.cudnn_batch_norm and its backward",
         "aten.native_batch_norm and its backward",

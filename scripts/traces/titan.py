@@ -75,7 +75,7 @@ SLICES = Substitution(
 )
 LLAMA8B_SUBSTITUTIONS = (
     Substitution(
-        "flavor 8B: 32 layers, width 4096, 32 and 8 heads", "flavor debugmodel: 2 layers, width 256, 16 heads", "memory"
+        "flavor 8B: 32 layers, width 4096, 32 heads, 8 key-value heads", "flavor debugmodel: 2 layers, width 256, 16 heads", "memory"
     ),
     Substitution("batch 2, sequence 8192", "batch 2, sequence 128", "memory and time"),
     Substitution(
@@ -83,7 +83,7 @@ LLAMA8B_SUBSTITUTIONS = (
         "2 x 2 ranks; each collective computes its result as if all ranks had the same data",
         "memory and time",
     ),
-    Substitution("device cuda:0", "device cpu", "runs on a CPU"),
+    Substitution("device cuda:0", "device cpu", "the copy runs on a CPU"),
     NORM,
     SLICES,
 )
@@ -95,7 +95,7 @@ DEEPSEEK16B_SUBSTITUTIONS = (
         "4 ranks, 2 for experts; each collective computes its result as if all ranks had the same data",
         "memory and time",
     ),
-    Substitution("device cuda:0", "device cpu", "runs on a CPU"),
+    Substitution("device cuda:0", "device cpu", "the copy runs on a CPU"),
     Substitution("autocast to float32 in the router", "none", "a CPU has no autocast to float32"),
     NORM,
     SLICES,

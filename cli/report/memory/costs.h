@@ -13,8 +13,8 @@ namespace fxopt {
 // others by the roofline)".
 std::string kernel_time_text(const Cost& cost);
 
-// Returns only how the run time of kernels was determined: "roofline", "measured", "3 of 8 calls
-// measured".
+// Returns the method that determined the run time of kernels, without the time itself: "roofline",
+// "measured", "3 of 8 calls measured".
 std::string kernel_basis_text(const Cost& cost);
 
 // Returns the run time of collectives as text: "at least 0.41 ms, 2 of unknown time". Returns an

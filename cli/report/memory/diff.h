@@ -8,9 +8,10 @@
 
 namespace fxopt {
 
-// A storage whose live bytes differ between two sides, an earlier and a later graph, at matching
-// places of their schedules. A place is a position in a schedule. The pointers refer to the tables
-// of both sides.
+// The change of one storage from an earlier graph to a later graph, the two sides of a comparison.
+// A place is a position in a schedule. compare_live_sets() chooses a place in each schedule, so
+// that the two places match. The storage has different live bytes at these two places. The pointers
+// refer to the tables of both sides.
 struct StorageChange {
   // The table and the entry of the storage on the later side. If the storage is not live there, the
   // table and the entry on the earlier side.
@@ -18,9 +19,9 @@ struct StorageChange {
   const StorageEntry* entry = nullptr;
   int64_t before = 0;  // live bytes at the place of the earlier side; 0 if the storage is not live
   int64_t after = 0;   // live bytes at the place of the later side; 0 if the storage is not live
-  // The earlier graph may have the storage, but the storage may not be live at the earlier side's
-  // place. In this case, `was_in` is the earlier side's table, and `was` is the storage's entry in
-  // that table. Otherwise, both pointers are null.
+  // The earlier graph may have the storage, although the storage is not live at the place of the
+  // earlier side. In this case, `before` is 0. `was_in` is the earlier side's table, and `was` is
+  // the storage's entry in that table. In any other case, both pointers are null.
   const StorageTable* was_in = nullptr;
   const StorageEntry* was = nullptr;
 
@@ -31,18 +32,29 @@ struct StorageChange {
 // The changes from the storages that are live in an earlier graph to the storages that are live in
 // a later graph. The two graphs are compared at matching places (schedule positions).
 struct LiveSetChange {
-  // The largest growth comes first. Changes with equal growth keep the order of the later schedule,
-  // then the order of the earlier schedule.
+  // The changes, largest growth first. If several changes have equal growth, they have this order:
+  // - First come storages that are live at the place of the later side, in schedule order of the
+  //   later graph.
+  // - All other storages follow, in schedule order of the earlier graph.
   std::vector<StorageChange> changes;
   // True if the peaks of the two graphs are not at matching places.
   bool moved = false;
 };
 
 // Compares the storages that are live at a peak of `after` with the storages that are live at the
-// matching place of `before`. At this place, `before` uses at most as many bytes as at its peak.
-// The sum of the changes is therefore at least the growth of the peak, even if the peak has moved.
-// `peak_before` and `peak_after` must be peaks of the same metric. The place of a peak is the place
-// at which the node of its PeakRow allocates memory.
+// matching place of `before`. `peak_before` and `peak_after` must be peaks of the same metric.
+// PeakRow::node is the node of a peak. The place of the peak is the place at which this node
+// allocates memory. If the node allocates none, the place is DeviceMemory::position.
+//
+// DeviceMemory::bytes is the size of the ideal peak or of the requested peak: see
+// DeviceMemory::model. For this peak, the sum of the changes is at least the growth of the peak:
+//
+//   sum of the changes  = (peak of `after`) - (live bytes of `before` at the matching place)
+//                      >= (peak of `after`) - (peak of `before`)
+//
+// The live bytes of `before` at any place are at most its peak. The inequality therefore holds even
+// if the peak of `before` is at another place. The inequality may be false for peaks of other
+// metrics.
 //
 // Each storage is paired by the first of these keys that finds a partner:
 // - node, module, operator, type and label

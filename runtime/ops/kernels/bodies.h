@@ -15,8 +15,8 @@ namespace {
 constexpr uint32_t types_of_real = 1u << FX_COMPUTE_FLOAT | 1u << FX_COMPUTE_DOUBLE;
 constexpr uint32_t types_of_all = types_of_real | 1u << FX_COMPUTE_INT64;
 
-// Adapters that give a kernel body's functions (bodies.inc) the signatures of the function pointers
-// in FxKernel.
+// Adapters for the function pointers in FxKernel. These pointers take the call as `const FxCall*`.
+// The functions that bodies.inc lists take the call as `const FxCall&`.
 template <int64_t (*units)(const FxCall&, uint32_t)>
 int64_t units_by(const FxCall* call, uint32_t phase) {
   return units(*call, phase);

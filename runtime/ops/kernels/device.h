@@ -83,7 +83,7 @@ FX_FN float multiply(float a, float b) { return a * b; }
 FX_FN double add(double a, double b) { return a + b; }
 FX_FN double subtract(double a, double b) { return a - b; }
 FX_FN double multiply(double a, double b) { return a * b; }
-// Returns a b + c, rounded once.
+// Returns a * b + c. A floating-point result is rounded only once. An integer result wraps around.
 FX_FN int64_t multiply_add(int64_t a, int64_t b, int64_t c) { return add(multiply(a, b), c); }
 FX_FN float multiply_add(float a, float b, float c) { return fma(a, b, c); }
 FX_FN double multiply_add(double a, double b, double c) { return fma(a, b, c); }

@@ -54,7 +54,9 @@ FX_FN uint16_t float_to_f16(float x) {
   uint32_t half;
   if (rest >= 0x47800000u) {  // 65536 and above, infinity, NaN
     half = rest > 0x7f800000u ? 0x7e00u : 0x7c00u;
-  } else if (rest < 0x38800000u) {  // below 2^-14: adding 0.5 rounds to multiples of 2^-24
+  } else if (rest < 0x38800000u) {
+    // Below 2^-14, float16 numbers are multiples of 2^-24. From 0.5 to 1, float32 numbers are also
+    // multiples of 2^-24. Adding 0.5 to |x| in float32 therefore rounds |x| to a float16 number.
     half = bits_to<uint32_t>(bits_to<float>(rest) + 0.5f) - 0x3f000000u;
   } else {
     half = (rest - (112u << 23) + 0xfffu + ((rest >> 13) & 1u)) >> 13;

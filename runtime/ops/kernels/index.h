@@ -55,10 +55,18 @@ FX_FN void gather_rows_unit(const Lanes& lanes, const FxCall& call, int64_t unit
 // The first view is the result [V, D]. The next views are the gradient g [indices..., D] and the
 // indices. params[0] is the padding row.
 //
-// Phase 0 writes zeros. In phase 1, a unit of work has kColumns columns of the result. It adds the
-// rows of g from first to last, and units do not share sums. Sums have the type in which the kernel
-// computes. If the type of the result is narrower, the sums are stored in the workspace, and phase
-// 2 converts them into the result.
+// The kernel adds row i of g to row indices[i] of the result. If indices[i] is the padding row, the
+// kernel skips row i. The work has three phases:
+// - Phase 0 sets the sums to zero.
+// - In phase 1, a unit of work computes the sums in kColumns columns of the result. The unit adds
+//   the rows of g in the order of their index: row 0, row 1, and so on. Different units compute
+//   different columns, so no two units add to the same sum.
+// - Phase 2 has work only if the sums are in the workspace. Phase 2 converts the sums to the dtype
+//   of the result.
+//
+// Sums have the type in which the kernel computes (FxCall::compute). The sums are stored in the
+// result in two cases: a float32 result that is computed in float, and a float64 result that is
+// computed in double. In any other case, the sums are stored in the workspace.
 FX_FN bool adds_in_result(const FxCall& call) {
   const uint8_t type = call.views[0].dtype;
   return (type == kF32 && call.compute == FX_COMPUTE_FLOAT) || (type == kF64 && call.compute == FX_COMPUTE_DOUBLE);

@@ -5,7 +5,7 @@
 //
 // The methods are standard. Exponentials first subtract a multiple of log 2, which is stored in two
 // parts. They then sum a Taylor polynomial on [-log 2 / 2, log 2 / 2]. Logarithms first extract the
-// exponent. They then sum the series of 2 atanh((m - 1) / (m + 1)) for m in [sqrt 1/2, sqrt 2].
+// exponent. They then sum the series of 2 * atanh((m - 1) / (m + 1)) for m in [sqrt 1/2, sqrt 2].
 #pragma once
 
 #include "runtime/ops/kernels/device.h"
@@ -27,8 +27,12 @@ struct Float<float> {
   static constexpr float kExpMax = 88.7228391f, kExpMin = -104.0f;  // e^x: infinity above, 0 below
   // 1.5 * 2^23. Adding this number rounds to an integer.
   static constexpr float kRound = 12582912.0f;
-  static constexpr int kExpTerms = 7;  // r^2 / 2! to r^8 / 8!
-  static constexpr int kLogTerms = 5;  // s^3 / 3 to s^11 / 11
+  // Number of terms that the code adds to 1 + r to compute e^r. The terms are r^2 / 2!, r^3 / 3!,
+  // ..., r^8 / 8!.
+  static constexpr int kExpTerms = 7;
+  // Number of terms that the code adds to s to compute atanh(s). The terms are s^3 / 3, s^5 / 5,
+  // ..., s^11 / 11.
+  static constexpr int kLogTerms = 5;
 };
 template <>
 struct Float<double> {
@@ -57,7 +61,7 @@ struct InverseFactorials {
   }
 };
 
-// Returns e^r - 1 for r in [-log 2 / 2, log 2 / 2], as r + r^2 (1/2 + r/6 + ...).
+// Returns e^r - 1 for r in [-log 2 / 2, log 2 / 2], as r + r^2 * (1/2 + r/6 + ...).
 template <class T>
 FX_FN T exp_minus_1_reduced(T r) {
   constexpr int kTerms = Float<T>::kExpTerms;
@@ -74,7 +78,7 @@ FX_FN T power_of_2(typename Float<T>::Int k) {
   return bits_to<T>(static_cast<typename F::Bits>(k + F::kBias) << F::kMantissa);
 }
 
-// Returns k and sets r such that x = k log 2 + r.
+// Returns k and sets r such that x = k * log 2 + r.
 template <class T>
 FX_FN T reduce_by_log_2(T x, T& r) {
   using F = Float<T>;
@@ -88,8 +92,10 @@ FX_FN T infinity() {
   return power_of_2<T>(Float<T>::kBias) * T(2);
 }
 
-// Returns e^x. If x is NaN, larger() returns its first operand, which is the limit kExpMin. The
-// conversion to an integer is therefore defined, and the last line returns the NaN.
+// Returns e^x, or x if x is NaN. The function computes a number for every x, and the return
+// statement returns x instead if x is NaN. The computation converts a number to an integer. C++
+// does not define this conversion for a NaN, so the computation uses larger(kExpMin, x) in place of
+// x. If x is NaN, larger() returns kExpMin, because kExpMin < x is false.
 template <class T>
 FX_FN T exponential(T x) {
   using F = Float<T>;
@@ -121,7 +127,8 @@ FX_FN T log_of_positive(T x) {
   using Int = typename F::Int;
   const bool is_small = x < power_of_2<T>(F::kMinExponent);
   const T scaled = is_small ? x * power_of_2<T>(F::kMantissa + 1) : x;
-  // e is the exponent of x / sqrt(1/2), so the remaining mantissa m is in [sqrt 1/2, sqrt 2].
+  // Splits `scaled` into m * 2^e with m in [sqrt 1/2, sqrt 2]. kHalfRoot has the bits of sqrt(1/2).
+  // Adding e << kMantissa to the bits of m multiplies m by 2^e.
   constexpr Bits kHalfRoot = sizeof(T) == 4 ? static_cast<Bits>(0x3f3504f3u) : static_cast<Bits>(0x3fe6a09e667f3bcdull);
   const Bits shifted = bits_to<Bits>(scaled) - kHalfRoot;
   const Int e = static_cast<Int>(shifted) >> F::kMantissa;
@@ -132,7 +139,11 @@ FX_FN T log_of_positive(T x) {
   const T z = s * s;
   T sum = T(2) / T(2 * F::kLogTerms + 1);
   for (int n = F::kLogTerms - 1; n >= 1; --n) sum = fma(sum, z, T(2) / T(2 * n + 1));
-  // 2 atanh(s) = f - s * (f - R), where R = z * sum. f is exact.
+  // The code computes log(m) from f = m - 1, which is a subtraction without rounding error:
+  //   s      = f / (2 + f)
+  //   log(m) = 2 * atanh(s) = f - s * (f - z * sum)
+  //   z      = s^2
+  //   sum    = 2/3 + 2/5 * z + 2/7 * z^2 + ...
   const T rest = s * (f - z * sum);
   return k == T(0) ? f - rest : fma(k, F::kLn2High, f - (rest - k * F::kLn2Low));
 }
@@ -144,8 +155,8 @@ FX_FN T logarithm(T x) {
   return is_nan(x) || x == infinity<T>() ? x : x > T(0) ? ordinary : not_positive;
 }
 
-// Returns tanh x. For small |x|, the result is x - x P(x^2) / Q(x^2), which is Lambert's continued
-// fraction, nine levels deep. For larger x, the result is 1 - 2 / (e^2x + 1).
+// Returns tanh x. For small |x|, the result is x - x * P(x^2) / Q(x^2), which is Lambert's
+// continued fraction, nine levels deep. For larger |x|, the result is 1 - 2 / (e^(2x) + 1).
 template <class T>
 FX_FN T hyperbolic_tangent(T x) {
   constexpr T kScale = T(34459425);
@@ -173,8 +184,8 @@ FX_FN double log_in_two(double x, double& low) {
   const int64_t e = static_cast<int64_t>(shifted) >> F::kMantissa;
   const double m = bits_to<double>((shifted & ((uint64_t(1) << F::kMantissa) - 1)) + kHalfRoot);
   const double k = static_cast<double>(is_small ? e - (F::kMantissa + 1) : e);
-  // s = f / (2 + f) is computed in two parts. The remainder of the division is exact because fma()
-  // computes it.
+  // For f = m - 1, the quotient f / (2 + f) is computed as the sum of two doubles, `s` and `s_low`.
+  // fma() computes the remainder of the division exactly.
   const auto add_exactly = [](double a, double b, double& lost) {
     const double total = a + b;
     const double part = total - a;
@@ -185,7 +196,9 @@ FX_FN double log_in_two(double x, double& low) {
   const double f = m - 1, d = add_exactly(m, 1, d_low);
   const double s = f / d;
   const double s_low = (fma(-s, d, f) - s * d_low) / d;
-  // 2 atanh(s) = 2 s + 2/3 s^3 + s^5 (2/5 + ...). The second term is computed in two parts as well.
+  // Let q be the quotient `s` + `s_low`:
+  //   2 * atanh(q) = 2 * q + 2/3 * q^3 + q^5 * (2/5 + ...)
+  // The term 2/3 * q^3 is also computed as the sum of two doubles, `second` and `second_low`.
   const double z = s * s, z_low = fma(s, s, -z) + 2 * s * s_low;
   const double cube = s * z, cube_low = fma(s, z, -cube) + s * z_low + s_low * z;
   constexpr double kThird = 2.0 / 3.0, kThirdLow = 3.700743415417188e-17;  // their sum is 2/3

@@ -1,7 +1,8 @@
 // Counter-based random numbers: Philox 4x32-10. The source is Salmon, Moraes, Dror, Shaw, "Parallel
-// random numbers: as easy as 1, 2, 3", SC 2011. On every device, element i of a random tensor uses
-// word i % 4 of Philox's output for the key `seed` and the counter (i / 4, slot). `slot`
-// distinguishes calls with the same seed (FxDrawState).
+// random numbers: as easy as 1, 2, 3", SC 2011. For a key and a counter, Philox returns four words
+// of 32 bits. On every device, element i of a random tensor uses this word:
+//   word i % 4 for the key `seed` and the counter (i / 4, slot)
+// i / 4 is rounded down. `slot` distinguishes calls with the same seed (FxDrawState).
 #pragma once
 
 #include "runtime/ops/kernels/tile.h"
@@ -32,9 +33,12 @@ FX_FN void philox(uint64_t seed, uint64_t high, uint64_t low, uint32_t* out) {
 FX_FN float uniform_of(uint32_t word) { return static_cast<float>(word >> 8) * 5.9604644775390625e-8f; }
 
 // The views of dropout are the result and the mask, then the operand x. If the caller gives a mask
-// instead of random numbers, this mask is the second operand. The params are p and whether the
-// model is training. In training, the result is x mask / (1 - p), and the mask is false for a share
-// p of the elements. Otherwise the result is x.
+// instead of random numbers, this mask is the second operand. The params are the probability p and
+// whether the model is training.
+//
+// In training, the result is x * mask / (1 - p), or x * 0 if p is 1. A random mask is false with
+// probability p for each element. If the model is not training, the result is x, and a mask that
+// the caller does not give is true for all elements.
 template <class T, class Lanes>
 FX_FN void dropout_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   T x[kOwnOf<Lanes>], mask[kOwnOf<Lanes>];

@@ -1,11 +1,12 @@
 // Sums and other folds, in the same order on all devices (ops/README.md, "The order of sums").
 //
-// The number with index i belongs to chunk i / kChunk. Within the chunk, the number belongs to fold
-// lane i % 32. A fold lane folds its numbers in order, starting with the identity. Then the 32 fold
-// lanes are folded in pairs. The first pairs have the distance 16, and the next pairs have the
-// distances 8, 4, 2 and 1. The n / kChunk results of the chunks are folded in the same way, until
-// one number is left. A CPU core uses vectors of 32 fold lanes. On a GPU, each thread of a warp
-// computes one fold lane, and each warp of a block folds one chunk at a time.
+// A fold combines n numbers into one number by an operation, such as addition or maximum. The
+// number with index i belongs to chunk i / kChunk. Within the chunk, the number belongs to fold
+// lane i % 32. A fold lane folds its numbers in order, starting with the identity of the operation,
+// such as 0. Then the 32 fold lanes are folded in pairs. The first pairs have the distance 16, and
+// the next pairs have the distances 8, 4, 2 and 1. The n / kChunk results of the chunks are folded
+// in the same way, until one number is left. A CPU core uses vectors of 32 fold lanes. On a GPU,
+// each thread of a warp computes one fold lane, and each warp of a block folds one chunk at a time.
 #pragma once
 
 #include "runtime/ops/kernels/math.h"
@@ -16,7 +17,10 @@ namespace {
 
 constexpr int kFoldLanes = 32;
 constexpr int64_t kChunk = 4096;
-constexpr int kFoldLevels = 4;  // kChunk^4 numbers exceed any memory
+// Number of levels in ChunkFold. Level 0 folds the results of kChunk chunks, which contain kChunk^2
+// numbers, into one result. Each higher level folds kChunk results of the level below. Level 3
+// therefore folds kChunk^5 = 2^60 numbers, which need more bytes than any machine has.
+constexpr int kFoldLevels = 4;
 static_assert(kFoldLanes == kWarp && kChunk % kTile == 0 && kTile % kFoldLanes == 0);
 
 struct SumFold {
@@ -188,9 +192,10 @@ FX_FN uint32_t fold_lanes(int64_t n) {
   return static_cast<uint32_t>(smaller<int64_t>(kMostFoldLanes, kWarp * larger<int64_t>(1, num_tiles(n, kChunk))));
 }
 
-// Folds n rows of `width` numbers, column by column. Calls result(column, fold) once for each
-// column. load(row, first, count, out) computes the numbers of a row in `count` columns, starting
-// at column `first`. On a device with lanes, fold_columns() uses kColumnWarps warps.
+// Folds each column of a table of n rows and `width` columns. For each column, calls `result` once,
+// with the column's index and the fold of the column's n numbers. The numbers of the table come
+// from the function load(row, first, count, out). This function stores the numbers of one row in
+// `out`, for the columns [first, first + count). On a GPU, fold_columns() uses kColumnWarps warps.
 constexpr int kColumns = 64, kColumnWarps = 16;
 constexpr uint32_t kColumnLanes = kWarp * kColumnWarps;
 template <class Fold, class T, class Load, class Visit>
@@ -225,10 +230,14 @@ FX_FN void fold_columns(const OneLane& lanes, int64_t n, int width, const Load& 
   for (int c = 0; c < width; ++c) result(c, chunks[c].result());
   (void)lanes;
 }
-// fold_columns() on a GPU. At first, each warp has the partial results of kPerWarp fold lanes, and
-// each thread of the warp has one column. transpose() exchanges the partial results between warps.
-// Each warp then has the partial results of kPerWarp columns, and each thread of the warp has one
-// fold lane.
+// fold_columns() on a GPU. The loop folds kWarp columns at a time, and the variable `first` is the
+// first of these columns. Each thread has kPerWarp partial results in the array `sums`, and
+// transpose() exchanges the partial results between the warps. In thread t of warp w, sums[k] is
+// the partial result for one column and one fold lane:
+//   before transpose(): column = first + t,                        fold lane = w + k * kColumnWarps
+//   after transpose():  column = first + w + k * kColumnWarps,     fold lane = t
+// After transpose(), a warp has the partial results of all 32 fold lanes for kPerWarp columns. The
+// warp folds the 32 partial results of each column.
 template <class Fold, class T, class Lanes, class Load, class Visit>
 FX_FN void fold_columns(const Lanes& lanes, int64_t n, int width, const Load& load, const Visit& result) {
   constexpr int kPerWarp = kFoldLanes / kColumnWarps;
@@ -280,13 +289,19 @@ FX_FN void split_view(const FxView& view, int inner, FxView& outer, FxView& rest
   }
 }
 
-// The views of a reduction are the result and the operand. The result has the kept dimensions. The
-// operand has the kept dimensions, then params[0] reduced dimensions.
+// The views of a reduction are the result and the operand. The dimensions of the result are the
+// kept dimensions. The dimensions of the operand are the kept dimensions, then the reduced
+// dimensions. params[0] is the number of reduced dimensions.
 //
-// In phase 0, a unit of work folds one chunk (kChunk) of the reduced elements for kColumns results.
-// If there are several chunks, phase 1 folds their partial results. A unit of phase 1 has kColumns
-// results. Partial results are in the workspace, grouped by chunk.
+// An element of the result is the fold of `elements` elements of the operand. These elements are
+// divided into chunks of kChunk elements. In phase 0, a unit of work folds one chunk for each of
+// kColumns neighbouring results. Phase 1 has work only if there are several chunks. In phase 1, a
+// unit of work folds the partial results of all chunks, for kColumns results. The partial result of
+// chunk c for result r is at index c * results + r of the workspace.
 struct ReductionSizes {
+  // `results` is the number of elements of the result, and `tiles` is the number of groups of
+  // kColumns results. `elements` is the number of operand elements that are folded into one result,
+  // and `chunks` is the number of their chunks.
   int64_t results, elements, tiles, chunks;
   // If true, a CPU core or a warp folds one result at a time. If false, the results of a unit of
   // work are folded side by side. True in two cases:
@@ -311,7 +326,8 @@ FX_FN int64_t reduction_units(const FxCall& call, uint32_t phase) {
   const ReductionSizes sizes = reduction_sizes(call);
   return phase == 0 ? sizes.tiles * sizes.chunks : sizes.chunks > 1 ? sizes.tiles : 0;
 }
-// Partial results have the type in which the body computes.
+// Returns the bytes of the partial results in the workspace, or 0 if there is only one chunk. A
+// partial result has the type in which the kernel computes (FxCall::compute).
 FX_FN int64_t reduction_workspace(const FxCall& call) {
   const ReductionSizes sizes = reduction_sizes(call);
   return sizes.chunks > 1 ? sizes.chunks * sizes.results * (call.compute == FX_COMPUTE_FLOAT ? 4 : 8) : 0;

@@ -50,7 +50,10 @@ FX_FN int64_t row_units(const FxCall& call, uint32_t) { return num_rows(call.vie
 constexpr uint32_t most_of_row_lanes = kMostFoldLanes;
 FX_FN uint32_t row_lanes(const FxCall& call, uint32_t) { return fold_lanes(row_size(call.views[0], row_rank(call))); }
 
-// Computes exp(x - max) / sum, or x - max - log(sum) if kIsLog is true.
+// Computes the softmax of a row, or the logarithm of the softmax if kIsLog is true:
+//   softmax:              exp(x - max) / sum
+//   logarithm of softmax: x - max - log(sum)
+// Here, max is the largest x of the row, and sum is the sum of exp(x - max) over the row.
 template <class T, bool kIsLog, class Lanes>
 FX_FN void softmax_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const int inner = row_rank(call);
@@ -73,8 +76,9 @@ FX_FN void softmax_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   });
 }
 
-// Computes y (g - sum(g y)), or g - exp(y) sum(g) if kIsLog is true. The operand y is the result of
-// the forward operator.
+// Computes y * (g - sum(g * y)), or g - exp(y) * sum(g) if kIsLog is true. The operand g is the
+// gradient of the forward operator's result, and the operand y is the forward operator's result.
+// sum() is the sum over a row.
 template <class T, bool kIsLog, class Lanes>
 FX_FN void softmax_backward_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const int inner = row_rank(call);
@@ -97,8 +101,10 @@ FX_FN void softmax_backward_unit(const Lanes& lanes, const FxCall& call, int64_t
   });
 }
 
-// The results y, mean and rstd are the first views. The operands x, weight and bias follow. The
-// params are the number of dimensions of a row, and eps. y = (x - mean) rstd w + b.
+// The results y, mean and rstd are the first views. The operands x, weight and bias follow.
+// params[0] is the number of dimensions that a row spans, and params[1] is eps.
+//   y = (x - mean) * rstd * weight + bias
+//   rstd = 1 / sqrt(variance + eps)
 template <class T, class Lanes>
 FX_FN void layer_norm_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const int inner = row_rank(call);
@@ -129,12 +135,16 @@ FX_FN void layer_norm_unit(const Lanes& lanes, const FxCall& call, int64_t unit)
 }
 
 // The results dx, dw and db are the first views. The operands g, x, mean, rstd and weight follow.
-// If a result is not requested, its view has no data. params[0] is the number of dimensions of a
-// row.
+// If a result is not requested, its view has no data. params[0] is the number of dimensions that a
+// row spans.
 //
-// With h = (x - mean) rstd, a unit of work in phase 0 computes one row of dx = rstd (g w - mean(g
-// w) - h mean(g w h)). A unit in phase 1 computes kColumns elements of dw = sum(g h) and db =
-// sum(g), which are sums over all rows.
+// In phase 0, a unit of work computes one row of dx. In phase 1, a unit of work computes kColumns
+// elements of dw and of db.
+//   h  = (x - mean) * rstd
+//   dx = rstd * (g * weight - average(g * weight) - h * average(g * weight * h))
+//   dw = sum(g * h)
+//   db = sum(g)
+// Here, average() is the average over the elements of a row, and sum() is the sum over all rows.
 FX_FN int64_t layer_norm_backward_units(const FxCall& call, uint32_t phase) {
   const FxView& g = call.views[3];
   const int inner = row_rank(call);

@@ -61,10 +61,11 @@ FX_FN void for_each_run(const FxView& view, int64_t begin, int64_t n, const Visi
   }
 }
 
-// Calls visit(i, k) for each element of this lane in a tile of n elements. Element i of the tile is
-// element k of the lane. A lane has at most kOwnOf elements.
+// The largest number of elements that one lane has in a tile.
 template <class Lanes>
 constexpr int kOwnOf = kTile / Lanes::kTileLanes;
+// Calls visit(i, k) for each element of this lane in a tile of n elements. Element i of the tile is
+// element k of the lane, and k is below kOwnOf.
 template <class Lanes, class Visit>
 FX_FN void for_each_own(const Lanes& lanes, int n, const Visit& visit) {
   if constexpr (Lanes::kIsOne) {
@@ -135,11 +136,13 @@ FX_FN void store_piece(const Lanes&, const FxView& view, int64_t offset, int64_t
   }
 }
 
-// Calls visit(begin, count) for each piece of [0, n) that belongs to this lane. With one lane, a
-// piece is a tile. With several lanes, a piece is a single element. A piece has at most kPiece
-// elements.
+// The largest number of elements that for_each_piece() passes to one call of `visit`. A CPU core is
+// a single lane, and each call gets a tile of up to kTile neighbouring elements. On a GPU, several
+// lanes share the work, and each call gets one element.
 template <class Lanes>
 constexpr int kPiece = Lanes::kIsOne ? kTile : 1;
+// Calls visit(begin, count) for this lane's elements of [0, n). Each call passes the elements
+// [begin, begin + count), and count is at most kPiece.
 template <class Lanes, class Visit>
 FX_FN void for_each_piece(const Lanes& lanes, int64_t n, const Visit& visit) {
   if constexpr (Lanes::kIsOne) {

@@ -9,19 +9,22 @@
 
 namespace fxopt {
 
-// The device whose memory the fake CUDA runtime hands out.
+// Sets the device of the fake CUDA runtime. After this call, cudaMalloc and the other functions
+// of the fake runtime allocate and free memory of `simulated`.
 void use_device(SimulatedDevice& simulated);
 
 // Returns the handle of the stream with this number.
 cudaStream_t stream_of(int64_t number);
 
-// If this number is above 0, every stream is being captured.
+// Returns the number of CUDA graph captures in progress. If this number is above 0, the fake CUDA
+// runtime reports that every stream is being captured.
 inline int& captures() {
   static int count = 0;
   return count;
 }
 
-// The number of bytes at each address that cudaMalloc returned.
+// Returns a map from each address that cudaMalloc returned to its number of bytes. cudaFree does
+// not remove the address from the map.
 inline std::map<uint64_t, int64_t>& allocations() {
   static std::map<uint64_t, int64_t> all;
   return all;
