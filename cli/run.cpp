@@ -241,7 +241,9 @@ std::vector<Option> declare_times(Options& options, RunStepFlags& step) {
           .type("NAME"),
       options
           .add("--write-measurement", step.write_measurement,
-               "measure the time of each node and write it to this file, for the option --measurement of mem and diff")
+               "measure the time of each node and write the times to this file. The commands mem and diff read such a "
+               "file "
+               "with --measurement")
           .type("F.json"),
   };
 }

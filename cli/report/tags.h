@@ -49,15 +49,16 @@ struct TagOutcome {
 // order. Tags and marks of erased nodes follow. Module::erased, the ledger, records the erased
 // nodes.
 //
-// If a node replaces tagged nodes, it gets a copy of their tag: see TagSource::is_copied. The list
-// contains the tags of the replaced nodes instead of the copy. If no pass judged the tag of a
-// replaced node, this tag is listed with the outcome of the copy. If `partition` writes MUST_SAVE
-// over a recompute tag (mark-saved=true), the list contains the recompute tag with its own outcome.
+// A node that replaces tagged nodes gets a copy of their tag: see TagSource::is_copied. The list
+// omits the copy, and contains the original tag of each replaced node. If no pass judged an
+// original tag, the list shows the original tag with the outcome of the copy. If `partition` writes
+// MUST_SAVE over a recompute tag (mark-saved=true), the list omits MUST_SAVE. The list then
+// contains the recompute tag, with the recompute tag's own outcome.
 //
 // An erased node may have a tag that was not copied and that no pass has judged. If another node
-// replaced the erased node, this tag is "implied". Otherwise this tag is "dropped". If a value with
-// a save mark is missing from a graph, its mark is "dropped", and TagOutcome::node is empty.
-// O(nodes + origins).
+// replaced the erased node, this tag is "implied". If no node replaced the erased node, this tag is
+// "dropped". If a value with a save mark is missing from a graph, the mark is "dropped", and
+// TagOutcome::node is empty. O(nodes + origins).
 std::vector<TagOutcome> tag_outcomes(const Module& module);
 
 // Returns the outcomes of tag_outcomes(). If no pass has judged a tag or save mark, the verdict is
@@ -83,9 +84,11 @@ bool breaks_strict_tags(const TagOutcome& outcome);
 // True for a recompute tag that no pass has judged, because remat did not run.
 bool awaits_remat(const TagOutcome& outcome);
 
-// Selects the outcomes to count: those of tags or those of save marks. count_outcomes() counts them
-// by outcome_word(). The order of the words is ignored, honoured, implied, moot, overridden,
-// dropped, conflicting, not judged. Words with a count of 0 are omitted.
+// Selects the outcomes that count_outcomes() counts: the outcomes of tags, or the outcomes of save
+// marks. count_outcomes() returns each outcome_word() with its number of outcomes. Words with a
+// count of 0 are omitted. The words are returned in this order:
+//
+//   "ignored", "honoured", "implied", "moot", "overridden", "dropped", "conflicting", "not judged"
 enum class OutcomesOf { kTags, kMarks };
 std::vector<std::pair<std::string, int64_t>> count_outcomes(const std::vector<TagOutcome>& outcomes, OutcomesOf what);
 // Returns the counts of the outcomes as text: "8 honoured, 4 moot (not used in backward)".

@@ -54,10 +54,10 @@ struct RankOrder {
 // On this mesh, the group of `outer[j]` has all ranks that differ from `outer[j]` only in the
 // dimensions of `inner`.
 //
-// If no mesh can be used, a formula yields rank i in the group of `outer[j]`. In this formula,
-// `own` is the file's rank:
+// If no mesh can be used, a formula computes the ranks in the group of `outer[j]`. The rank at
+// index i of this group is:
 //
-//   inner[i] + outer[j] - own
+//   inner[i] + outer[j] - own     (`own` is the file's rank)
 //
 // The formula is right on every mesh whose ranks are numbered row by row.
 //
@@ -70,10 +70,13 @@ struct RankOrder {
 // - `inner` and `outer` share a rank other than the file's rank.
 // - The formula is used, and yields a rank outside the world or the same rank twice.
 // - Two meshes that can be used yield different orders.
-// - The ranks of `inner` are ascending, but `alike_groups(mesh, inner)` has a group whose ranks are
-//   not ascending. PyTorch sorts the ranks of a mesh's groups by default (new_group's sort_ranks).
-//   The file does not record whether PyTorch sorted the ranks, so the order in that group is
-//   unknown.
+// - The ranks of `inner` are ascending, but the ranks of a parallel group are not. A parallel group
+//   spans the same dimensions as `inner` on a mesh that can be used: see alike_groups(). For
+//   example, `inner` is the row {0, 1} of the mesh [[0, 1], [3, 2]]. The parallel group is then the
+//   row {3, 2}. The order of the data in the parallel group is unknown. By default, PyTorch sorts
+//   the ranks of each group (new_group's sort_ranks). The file does not record whether PyTorch
+//   sorted the ranks.
+//
 // O(meshes * ranks + result).
 std::optional<RankOrder> ranks_of_both(const Module& module, std::span<const int64_t> inner,
                                        std::span<const int64_t> outer);

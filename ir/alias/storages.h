@@ -22,8 +22,8 @@ namespace fxopt {
 // - A recomputed copy of a node creates a new storage, but its metadata have the original's id.
 //
 // The file's ids are used in two cases:
-// - The op table does not show whether a result shares an input's storage, and the recorded tensors
-//   do not show that the result does.
+// - The op table does not decide whether a result shares an input's storage. Exception: for some
+//   ops, such as `reshape`, the recorded sizes and strides may prove that the result is a view.
 // - The tensor is an input. Only the caller knows the storages of inputs.
 //
 // Two inputs share a storage if and only if both have the same id in the file. This rule has two

@@ -197,7 +197,7 @@ class MarkFinder {
     const NodeId carrier = mark_carrier(graph_, node);
     const Mark mark = read_mark(graph_, carrier);
     if (!mark.exists) return;
-    if (carrier == node && mark.has_parts) {
+    if (carrier == node && mark.has_parts && !part_number(graph_, node).has_value()) {
       const int64_t untaken = count_untaken(graph_, node, mark);
       if (untaken > 0 && !marks_.without_getitem.is_valid()) marks_.without_getitem = node;
       num_untaken_ += untaken;

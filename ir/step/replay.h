@@ -35,7 +35,8 @@ Replay replay_marks(const Graph& graph, Facts& facts, PreferRecompute prefer);
 //     mark has no effect. After the merge, the mark would save the merged value.
 //   - One node has a recompute tag, and the value of the second node is saved. If the merged node
 //     keeps the tag, its value would not be saved.
-//   - One mark lists results of its call, and the other mark covers the whole call.
+//   - Both nodes are marked, but only one of the two marks lists results of its call (Mark::parts).
+//     A mark without a list covers the whole call.
 //
 // Graphs without marks are not checked. Graphs without backward are checked only for the last case.
 class MergedSaves {

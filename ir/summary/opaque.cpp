@@ -145,7 +145,7 @@ std::string_view opaque_reason_text(OpaqueReason value) {
       "a Python function, which no schema describes",
       "an op that the file describes, but not as pure",
       "an op with unspecified effects",
-      "runs a graph or an op that is opaque or writes memory",
+      "runs a graph that writes memory, or a graph or op whose effects are unknown",
       "a call of a method or a module",
       "the value is a Python object",
       "no value is recorded",

@@ -20,8 +20,13 @@ enum class OpaqueReason : uint8_t {
   // The file has a schema for the operator, but does not promise that the operator has no other
   // effects.
   kNotPromised,
-  kOtherEffects,    // the op table lists the operator with unspecified effects
-  kRunsUnknown,     // the call runs a graph or an operator that is opaque or writes memory
+  kOtherEffects,  // the op table lists the operator with unspecified effects
+  // The call runs a graph or another operator, and at least one of these conditions holds:
+  // - The graph is unknown, or calls itself.
+  // - The graph writes memory, or contains a call with unknown effects.
+  // - The operator has unknown effects.
+  // - The operator draws random numbers, and auto_functionalized runs the operator.
+  kRunsUnknown,
   kMethodOrModule,  // a call_method or call_module, whose code depends on the object
   kObject,          // the value is a Python object
   kNoValue,         // no value was recorded for the node

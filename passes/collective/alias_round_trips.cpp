@@ -511,8 +511,8 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
     result.warn(
         graph, "constant-index",
         std::to_string(by_number) + (by_number == 1 ? " slice selects" : " slices select") +
-            " this rank's own shard by a constant index. In a file of another rank, a slice with the same index "
-            "is not replaced. Run 'fxopt ranks' on the results of all ranks");
+            " this rank's own shard by a constant index. The same index in the file of another rank would not select "
+            "that rank's own shard. Run 'fxopt ranks' on the results of all ranks");
   }
   remark_on_unread(graph, options, dropper.run(), result);
   replacer.finish();

@@ -228,7 +228,8 @@ class Planner {
       std::optional<RankOrder> both =
           ranks_of_both(graph_.module(), fusion.ranks, collectives_[fusion.members[i]].listed->ranks);
       if (!both.has_value())
-        return {"no-product", "it is not certain that the groups of the gathers together form one group"};
+        return {"no-product",
+                "the file does not show that the ranks of the two gathers together form one process group"};
       fusion.ranks = std::move(both->ranks);
       fusion.mesh = i == 1 || fusion.mesh == both->mesh ? both->mesh : nullptr;
     }

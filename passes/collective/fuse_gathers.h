@@ -24,10 +24,11 @@ struct FuseGathersOptions {
 
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
-    field("gate", self.gate,
-          "Condition for fusing. cost: do not fuse if the fused gather takes longer than the gathers that it replaces. "
-          "Times come from the link speeds of --device or from --measurement, and unknown times do not prevent fusing; "
-          "none: fuse without comparing times.");
+    field(
+        "gate", self.gate,
+        "Condition for fusing. none: fuse without comparing times; cost: do not fuse if the fused gather takes longer "
+        "than the gathers that it replaces. Times come from the link speeds of --device or from --measurement. "
+        "Unknown times do not prevent fusing.");
     field("create-groups", self.create_groups,
           "Add a process group if no group in the file has the ranks of the fused gather in the required order. The "
           "file must list a device mesh of these ranks. Every rank must run the same pipeline, and create the group "

@@ -82,9 +82,12 @@ struct PartitionOptions {
 // candidates for mode=min-cut are the choices of choose_min_cut(). PyTorch's cut is also a
 // candidate if the graph has no tags, no save marks (`ap_must_save`) and no collectives. Each
 // candidate is carried out in a copy of the module, and the candidate whose step has the lowest
-// peak of live bytes is taken. With compat=torch, mode=min-cut moves some nodes into forward. These
-// nodes have a backward phase marker but depend on no tangent. They are saved, or saved values are
-// computed from them.
+// peak of live bytes is taken.
+//
+// With compat=torch, mode=min-cut moves a node into forward if all of these conditions hold:
+// - The node has a backward phase marker.
+// - The node depends on no tangent.
+// - Forward saves the value of the node, or needs this value to compute another saved value.
 //
 // Counters:
 // - all modes except inference: the counters of `remat`, saved (tensors and objects),
@@ -95,9 +98,14 @@ struct PartitionOptions {
 // - min-cut: the counters of `dce` and `cse`, into-forward
 // - min-cut and save-all: gathers-merged (gathers.h), with the note gathers-apart
 //
-// Notes: cut (the cost of the cut, in bytes; with compat=torch, in PyTorch's weights). The note is
-// absent if PyTorch's cut is taken with compat=fxopt. Warnings: unknown-sizes, marks-lost
-// (save-all), marks-overridden (compat=torch). Remarks: partitioned, marks-unread (save-all).
+// Notes:
+// - cut (min-cut): the cost of the minimal cut. With compat=fxopt, the unit is bytes. With
+//   compat=torch, the unit is PyTorch's weight (choose_min_cut_as_torch() in choice.h). Exception:
+//   if PyTorch's cut is taken with compat=fxopt, the note is absent.
+// - marked (save-all): number of values in the graph that have a save mark
+//
+// Warnings: unknown-sizes, marks-lost (save-all), marks-overridden (compat=torch).
+// Remarks: partitioned, marks-unread (save-all).
 //
 // Errors:
 // - the errors of `remat`, of plan_split(), of SaveNetwork::solve() and of choose_marked()

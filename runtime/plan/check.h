@@ -33,17 +33,22 @@ enum class PlanFaultKind : uint8_t {
   kScalarReady,   // FxScalar::ready contradicts the scalar's operands or source
   kScalarSource,  // no input or caller provides the scalar
   kScalarUnmade,  // the step that must produce the scalar does not produce it
-  kScalarLate,    // a step needs the scalar before its value is known
+  kScalarLate,    // a step needs the scalar before the scalar's value is known
 
   // Faults of storages and tensors.
-  kUnmade,          // a storage is read or written before it exists
-  kLifetime,        // a storage is used outside its lifetime, or its lifetime is wrong
-  kFree,            // the wrong storage is freed, or a storage is freed twice or at the wrong step
-  kNotFreed,        // a storage is neither freed nor returned
-  kReturned,        // FX_STORAGE_RETURNED contradicts the outputs
-  kFlags,           // a step's flags contradict its fields, or FX_STORAGE_WRITTEN is wrong
-  kSource,          // a storage's FxSource is illegal in this plan
-  kBytesLate,       // a storage's size is known later or earlier than its FxSource allows
+  kUnmade,    // a storage is read or written before it exists
+  kLifetime,  // a storage is used outside its lifetime, or the recorded lifetime is wrong
+  kFree,      // the wrong storage is freed, or a storage is freed twice or at the wrong step
+  kNotFreed,  // a storage is neither freed nor returned
+  kReturned,  // FX_STORAGE_RETURNED contradicts the outputs
+  kFlags,     // a step's flags contradict its fields, or FX_STORAGE_WRITTEN is wrong
+  kSource,    // a storage's FxSource is illegal in this plan
+  // A storage's size becomes known at a time that FxStorage::source does not allow. Three cases:
+  // - The source is FX_SOURCE_PLANNED, but the size is not known before the first step.
+  // - The source is FX_SOURCE_LATE, but the size is known before the first step.
+  // - The source is FX_SOURCE_LATE, but the size becomes known only after a step that runs later
+  //   than the step that makes the storage.
+  kBytesLate,
   kNegative,        // a size, stride, offset or number of bytes is negative
   kOutsideStorage,  // a tensor reaches beyond its storage
 

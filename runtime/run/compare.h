@@ -74,10 +74,15 @@ struct Compared {
 // differences. Every differing value depends on each of these steps. The list is sorted by the
 // number of agreeing values that depend on a step, from the fewest. Agreeing values do not exclude
 // a step, because later computations may mask a mistake. Steps with the same number of dependent
-// agreeing values are listed from last to first. If the results of the first differing step and of
-// all earlier steps were compared, the list begins with the first differing step. O(words *
-// compared / 64 + steps log steps). Here, `words` is the number of words in the steps' arguments
-// and results.
+// agreeing values are listed from last to first.
+//
+// Let `d` be the first step whose compared results differ. The list begins with `d` if both of
+// these conditions hold:
+// - Every differing value depends on `d`.
+// - The results of all steps before `d` were compared.
+//
+// O(words * compared / 64 + steps log steps). Here, `words` is the number of words in the steps'
+// arguments and results.
 std::vector<uint32_t> suspects(const FxPlan& plan, const std::vector<Compared>& compared);
 
 }  // namespace fxopt

@@ -37,6 +37,18 @@ erased {graph="main", uid=9, name="m", target="aten.sin.default", verdict={verdi
 
 nlohmann::json tags_of(const std::vector<std::string>& files) { return run_fxopt({"tags"}, files, {"--json"}).file(); }
 
+// The trace copied the mark of the call to the getitem, and only the getitem has it.
+constexpr const char* kOwnIndex = R"(fxg 0
+graph @main {kind=joint, num_forward_outputs=1} {
+  %x: f32[8, 8] = placeholder() {input={role=input}}
+  %d: f32[8, 8] = placeholder() {input={role=tangent}}
+  %s: (f32[8, 8], i64[8, 8]) = aten.sort.default(%x) {phase=forward}
+  %a: f32[8, 8] = operator.getitem(%s, 0) {phase=forward, meta={"custom": {"ap_must_save": True, "ap_must_save_getitem_indices": [0]}}}
+  %y: f32[8, 8] = aten.mul.Tensor(%a, %a) {phase=forward}
+  %g: f32[8, 8] = aten.mul.Tensor(%d, %a) {phase=backward}
+  return (%y, %g)
+})";
+
 TEST_CASE("cli tags: a mark is listed, and counted apart from tags", "[cli]") {
   const TempFolder folder;
   write_text(folder / "joint.fxg", kJoint);
@@ -89,6 +101,14 @@ TEST_CASE("cli tags: --strict-tags leaves a policy's tags out, also behind bucke
     CHECK(result.exit == 0);
     CHECK(run_fxopt({"tags", folder / "out.pb", "--strict-tags"}).exit == 0);
   }
+}
+
+TEST_CASE("cli tags: a getitem that lists its own index loses no mark", "[cli]") {
+  const TempFolder folder;
+  write_text(folder / "own.fxg", kOwnIndex);
+  const CliResult strict = run_fxopt({"tags", folder / "own.fxg", "--strict-tags"});
+  CHECK(strict.exit == 0);
+  CHECK(contains(strict.out, "1 mark: 1 honoured"));
 }
 
 TEST_CASE("cli tags: a lost mark is a row, and an error when strict", "[cli]") {

@@ -13,8 +13,9 @@ namespace fxopt {
 // that the two places match. The storage has different live bytes at these two places. The pointers
 // refer to the tables of both sides.
 struct StorageChange {
-  // The table and the entry of the storage on the later side. If the storage is not live there, the
-  // table and the entry on the earlier side.
+  // `table` is the later side's table, and `entry` is the storage's entry in this table. If the
+  // storage is not live at the place of the later side, both pointers refer to the earlier side:
+  // `table` is the earlier side's table, and `entry` is the storage's entry in that table.
   const StorageTable* table = nullptr;
   const StorageEntry* entry = nullptr;
   int64_t before = 0;  // live bytes at the place of the earlier side; 0 if the storage is not live

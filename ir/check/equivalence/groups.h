@@ -46,9 +46,15 @@ class VersionedGroups {
   //
   //   P(n) - P(m) * x^(n-m) = c(m+1) * x^(n-m-1) + ... + cn
   //
-  // If two groups with changes are joined, their old polynomials become one term. The polynomial of
-  // the joined group is this term, which is a hash of both old polynomials. The number of changes
-  // is the sum of the two old numbers.
+  // join() joins two groups. If only one of the two groups has changes, the joined group keeps the
+  // version of that group. Two groups with changes may have the polynomials P and Q, after n and k
+  // changes. The joined group then gets a new version:
+  //
+  //   changes = hash(P, Q)   (a polynomial with a single term)
+  //   count   = n + k
+  //
+  // The new count is larger than the number of terms. The new count is also larger than n and k, so
+  // the exponent of x in a later subtraction is never negative.
   struct Version {
     SymInt changes;    // the polynomial P(n)
     size_t count = 0;  // the number n of changes

@@ -69,9 +69,10 @@ class RewriteRules {
 
   // -- collectives
 
-  // Returns true if a claim (claims.h) on the call holds. Ignores claims of kPart and kOwnShard,
-  // which apply() checks. If the claim holds, the claim's rewrite rule computes hashes that
-  // represent the call. issue() adds these hashes to counted().
+  // Returns true if a claim (claims.h) on the call holds. The claim names a rewrite rule. If this
+  // is the rule kPart or kOwnShard, issue() returns false, because apply() checks this claim. If
+  // the claim holds, the claim's rewrite rule computes hashes that represent the call. issue() adds
+  // these hashes to counted().
   //
   // `group` is a hash of the process group, or zero if the group is unknown. `ranks` is a hash of
   // the participants. `world` is a hash of the earlier calls with unknown effects.
@@ -86,13 +87,14 @@ class RewriteRules {
   // the result was written between the start of the collective and the wait.
   //
   // Sets the hash of the storage's content after the wait:
-  // - If a claim of kAddedReductions holds for the collective: to a hash that the rule computes.
-  // - If no claim of kAddedReductions holds for the collective: to the hash `own_name`.
+  // - If a claim with the rule kAddedReductions holds for the collective: to a hash that the rule
+  //   computes.
+  // - If no claim with the rule kAddedReductions holds for the collective: to the hash `own_name`.
   //
   // Adds hashes of the completed collective to `waits`:
-  // - If a claim of kBucket, kBucketedReduction or kAddedReductions holds for the collective: one
-  //   hash for each concatenated or added tensor in the operand.
-  // - If none of these claims holds for the collective: the hash `pending`.
+  // - If a claim with the rule kBucket, kBucketedReduction or kAddedReductions holds for the
+  //   collective: one hash for each concatenated or added tensor in the operand.
+  // - If no claim with one of these rules holds for the collective: the hash `pending`.
   void end_filling(uint32_t storage, const Hash128& pending, const Hash128& own_name, std::vector<Hash128>& waits);
   // Adds to `pending` the hashes of the collective that fills `storage`: one hash, or one for each
   // tensor in the operand (see end_filling()). Must be called for each storage that a collective
@@ -130,8 +132,9 @@ class RewriteRules {
     const Geometry* to;
     Hash128 elements;  // hash of the operand's elements
   };
-  // The result of an all-gather: `count` elements from each rank in `ranks`. `elements` is the hash
-  // of the elements that this rank contributes, and `source` is the tensor that contains them.
+  // The result of an all-gather: `count` elements from each rank in `ranks`, in the order of
+  // `ranks`. One of these ranks runs the graph, and is called "this rank". `source` is the operand
+  // of the all-gather on this rank. `elements` is the hash of the elements in `source`.
   struct Gathered {
     std::vector<int64_t> ranks;
     Hash128 elements;
@@ -181,8 +184,8 @@ class RewriteRules {
     int64_t step;  // number of elements from one slice to the next
     Hash128 content;
   };
-  // This rank's part of a gathered tensor, after kOwnShard was applied to the part. The part then
-  // has the same value number as this rank's input to the gather.
+  // This rank's part of a gathered tensor, after the rule kOwnShard was applied to the part. The
+  // part then has the same value number as this rank's input to the gather.
   struct OwnPart {
     uint32_t gather;  // storage of the gather's result
     SymInt offset, named_offset;
@@ -243,13 +246,13 @@ class RewriteRules {
   // Results of bucketed collectives for which a claim (claims.h) holds. The key is the storage of
   // the result.
   HashMap<uint32_t, BucketResult> bucketed_;
-  // Reductions, and sums of reductions, for which a claim of the rule kAddedReductions holds. The
+  // Reductions, and sums of reductions, for which a claim with the rule kAddedReductions holds. The
   // key is the storage of the result.
   HashMap<uint32_t, Reduction> reduced_;
   HashMap<uint32_t, GatherResult> gathered_;  // results of all-gathers; the key is the storage of the result
   HashMap<uint32_t, Parts> parts_;            // see Parts; the key is the storage of the `cat` result
-  // Parts to which kOwnShard was applied. The key is the new storage that stand_for() created for
-  // the part.
+  // Parts to which the rule kOwnShard was applied. The key is the new storage that stand_for()
+  // created for the part.
   HashMap<uint32_t, OwnPart> own_parts_;
   std::map<Hash128, std::vector<Hash128>> members_;  // see counted()
   // For each storage that a collective fills: the hash of the storage's content when the collective
