@@ -81,7 +81,8 @@ CommandBody declare_convert(Options options) {
       options.flag("--lower-control-deps", flags->lower,
                    "replace calls of PyTorch's operator `control_deps` by the calls inside them. The "
                    "node of an inner call then records the control dependencies. `opt` and `mem` "
-                   "always do this. A call of `control_deps` that --raise-control-deps could not restore is kept");
+                   "always do this. Exception: a call of `control_deps` is kept if --raise-control-deps could not "
+                   "restore it");
   options
       .flag("--raise-control-deps", flags->raise,
             "put each call with control dependencies into a call of PyTorch's operator `control_deps`")

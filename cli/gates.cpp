@@ -90,8 +90,9 @@ std::string grown_text(const DeviceMemory& before, const PeakRow& peak_before, c
 void declare_gate_flags(Options options, GateFlags& flags) {
   options
       .add("--budget", flags.budget,
-           "exit with 5 if a peak is above its limit, as in reserved=70GiB,allocated=64GiB (see `fxopt help memory` "
-           "for the names). A limit without a name, as in 70GiB, applies to the peak of live bytes. With --device, "
+           "exit with 5 if a peak is above its limit. An example of two limits is reserved=70GiB,allocated=64GiB (see "
+           "`fxopt help memory` for the names). A limit without a name, as in 70GiB, applies to the peak of live "
+           "bytes. With --device, "
            "such a limit applies to the peak of the bytes that are requested from PyTorch's caching allocator")
       .type("LIMITS");
   options

@@ -297,7 +297,7 @@ CommandBody declare_reduce(Options options) {
       .add("--exit", flags->exit,
            "exit status of COMMAND on a graph that still fails, such as 1. The words nonzero, signal and timeout are "
            "also "
-           "possible. By default, COMMAND must end on a smaller graph as it ends on IN")
+           "possible. By default, the exit status is the one that COMMAND has for IN")
       .type("STATUS");
   options.add("--timeout", flags->timeout, "stop each run of COMMAND after N seconds (default: 60). 0 sets no limit")
       .type("N");

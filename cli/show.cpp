@@ -294,8 +294,9 @@ CommandBody declare_show(Options options) {
   options.add("--top", flags->top, "with --summary: print at most N rows of each list (default: 20)").type("N");
   options
       .add("--module-depth", flags->module_depth,
-           "with --summary: group nodes by the first N parts of their module path. By default, N is the largest number "
-           "for which the table has at most as many rows as --top allows, and at least 1")
+           "with --summary: group nodes by the first N parts of their module path (at least 1). By default, N is the "
+           "largest number "
+           "for which the table has at most as many rows as --top allows")
       .type("N");
   const Option dot = options
                          .flag("--dot{-}", flags->dot,

@@ -49,7 +49,7 @@ struct TagOutcome {
 // order. Tags and marks of erased nodes follow. Module::erased, the ledger, records the erased
 // nodes.
 //
-// A node that replaces tagged nodes gets a copy of their tag: see TagSource::is_copied. The list
+// A node that replaces tagged nodes may get a copy of their tag: see TagSource::is_copied. The list
 // omits the copy, and contains the original tag of each replaced node. If no pass judged an
 // original tag, the list shows the original tag with the outcome of the copy. If `partition` writes
 // MUST_SAVE over a recompute tag (mark-saved=true), the list omits MUST_SAVE. The list then
@@ -57,8 +57,8 @@ struct TagOutcome {
 //
 // An erased node may have a tag that was not copied and that no pass has judged. If another node
 // replaced the erased node, this tag is "implied". If no node replaced the erased node, this tag is
-// "dropped". If a value with a save mark is missing from a graph, the mark is "dropped", and
-// TagOutcome::node is empty. O(nodes + origins).
+// "dropped". A value with a save mark may be missing from a graph, without a record in the ledger.
+// The mark is then "dropped", and TagOutcome::node is empty. O(nodes + origins).
 std::vector<TagOutcome> tag_outcomes(const Module& module);
 
 // Returns the outcomes of tag_outcomes(). If no pass has judged a tag or save mark, the verdict is

@@ -76,15 +76,23 @@ struct Part {
   int64_t base = 0;
 };
 
-// Splits a problem wherever no block crosses from one section to the next. Each resulting range of
-// sections is a piece. In each piece, blocks that are live throughout the piece are placed at the
-// bottom. The function sets the offsets of these blocks in `offsets`. The other blocks of the piece
-// are split in the same way, until nothing changes. The unplaced blocks of each remaining piece are
-// returned as one Part. O(n log n), because deeply nested pieces are not split further.
+// Splits a problem into parts that can be planned independently. A piece is a range of sections,
+// with the unplaced blocks that are live in these sections. The whole problem is the first piece.
+// The function applies two steps to each piece:
+// 1. Cut the piece wherever no block of the piece crosses from one section to the next. Each
+//    resulting range of sections is a smaller piece.
+// 2. In each smaller piece, find the blocks that are live throughout the piece. Place these blocks
+//    at the bottom, above the blocks that were placed earlier in the same sections. Store the
+//    offsets of these blocks in `offsets`, and remove these blocks from the piece.
 //
-// At least one packing of the smallest height has this form. The reason: in any packing, a block B
-// that is live throughout a piece can move to the bottom. Each block of the piece that was below B
-// moves up by the size of B. The height of the packing does not increase.
+// The function then applies both steps to the smaller pieces. If the steps neither cut a piece nor
+// place a block, the function returns the piece as one Part. O(n log n), because the function
+// returns deeply nested pieces without further cuts.
+//
+// At least one packing of the smallest height has all placed blocks at their offsets. The reason:
+// in any packing, a block B that is live throughout a piece can move to the bottom of the piece.
+// Each block of the piece that was below B moves up by the size of B. The height of the packing
+// does not increase.
 std::vector<Part> split_problem(const Problem& problem, std::vector<int64_t>& offsets);
 
 }  // namespace fxopt::arena

@@ -193,8 +193,14 @@ void GraphVerifier::check_subclasses() {
     const int64_t limit = is_input ? shape_.placeholders : shape_.leaves;
     if (layout.first < 0 || layout.count < 0 || layout.first > limit || layout.count > limit - layout.first) {
       const std::string side = is_input ? "input" : "output";
-      structure(place, beyond("a subclass with " + std::to_string(layout.count) + " parts begins at " + side,
-                              layout.first, limit, side + "s"));
+      if (layout.count < 0) {
+        structure(place, "a subclass has " + std::to_string(layout.count) + " parts");
+        continue;
+      }
+      const bool begins_inside = layout.first >= 0 && layout.first < limit;
+      const int64_t missing = begins_inside ? limit : layout.first;
+      structure(place, beyond("a subclass with " + std::to_string(layout.count) + " parts includes " + side, missing,
+                              limit, side + "s"));
     }
   }
 }

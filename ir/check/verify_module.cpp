@@ -199,8 +199,8 @@ void RecordChecks::check_mesh_shape(const DeviceMesh& mesh, const std::string& f
   const auto fits = [&](size_t items) { return items == 0 || items == dims; };
   if (!fits(mesh.dim_names.size()) || !fits(mesh.groups.size()) || !fits(mesh.coordinate.size())) {
     add(ErrorCode::kVerifyCollective, field,
-        name + " lists names, groups or coordinates, but not exactly one for each dimension (" + std::to_string(dims) +
-            ")");
+        name + " has a list of names, groups or coordinates without exactly one entry for each dimension (" +
+            std::to_string(dims) + ")");
     return;
   }
   for (size_t i = 0; i < mesh.coordinate.size(); ++i) {

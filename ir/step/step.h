@@ -107,8 +107,10 @@ struct Step {
 Result<Step> find_step(const Module& module);
 
 // Writes the step into the module as invocations. The invocations have a binding for each input
-// that is an output of an earlier run. The function also records bindings that were found only by
-// names, so passes may change the names afterwards. O(inputs).
+// that is an output of an earlier run. A binding contains only numbers: the index of the input, of
+// the earlier run, and of the output. A binding therefore remains valid if a pass renames the input
+// or the output. Without a binding, find_step() may look for an output with the name of the input
+// (StepInput::by_name), and finds no such output after the renaming. O(inputs).
 void record_step(Module& module, const Step& step);
 
 }  // namespace fxopt

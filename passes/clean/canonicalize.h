@@ -33,9 +33,9 @@ struct CanonicalizeOptions {
           "records sizes and strides.");
     field(
         "compat", self.compat,
-        "fxopt: keep a view without which the graph would return an input or would return one tensor twice. Also keep "
-        "a view that stops gradients, as detach does, if autograd may differentiate the graph; torch: remove these "
-        "views as well.");
+        "fxopt: keep a view if the graph would otherwise return an input, or return one tensor twice. Also keep a view "
+        "that stops gradients, as detach does, if autograd may differentiate the graph. torch: keep none of these "
+        "views.");
   }
 };
 

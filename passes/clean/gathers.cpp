@@ -178,8 +178,9 @@ class ApartFinder {
   }
 
   void remark(NodeId node, const First& before, bool is_in_bucket) {
-    std::string reason = is_in_bucket ? "at least one of the two gathers is in a bucket with other parameters"
-                                      : reason_apart(graph_, apart_, before.gather, node);
+    std::string reason =
+        is_in_bucket ? "this gather, or the earlier gather of the same parameter, is in a bucket with other parameters"
+                     : reason_apart(graph_, apart_, before.gather, node);
     const bool is_across = phases_.is_backward(node) && !phases_.is_backward(before.gather);
     if (is_across && reason == kNotProved) reason = "forward saves another layout of the parameter";
     result_.remark(graph_, node, "gather-apart",

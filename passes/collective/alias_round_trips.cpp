@@ -460,9 +460,9 @@ void remark_on_unread(const Graph& graph, const AliasRoundTripsOptions& options,
   if (gathers.empty()) return;
   const NodeId first = *gathers.begin();
   const std::string reason =
-      options.drop_gathers == DropGathers::kShown
-          ? "one rank's file does not show that all ranks remove the gather. To remove it, set drop-gathers=always, "
-            "and run 'fxopt ranks' on the results of all ranks"
+      options.drop_gathers == DropGathers::kShown ? "the file of a single rank does not show whether the other ranks "
+                                                    "also remove the gather. To remove it, set drop-gathers=always, "
+                                                    "and run 'fxopt ranks' on the results of all ranks"
       : options.drop_gathers == DropGathers::kNever
           ? "drop-gathers=never"
           : "a control dependency or an event involves the gather or its wait, or one wait takes several tensors";

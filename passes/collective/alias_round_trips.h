@@ -26,9 +26,9 @@ struct AliasRoundTripsOptions {
   static void visit(Self& self, Field&& field) {
     field(
         "drop-gathers", self.drop_gathers,
-        "How to treat a gather whose result is no longer used. shown: erase the gather if a symbol for the rank "
-        "indexes the replaced slice, which shows that every rank erases the gather; always: erase the gather, even if "
-        "other ranks may keep it (check with `fxopt ranks`); never: keep the gather.");
+        "How to treat a gather whose result is no longer used. shown: erase the gather if the index of the "
+        "replaced slice contains a symbol for the rank. Every rank then has this graph, and erases the gather; always: "
+        "erase the gather, even if other ranks may keep it (check with `fxopt ranks`); never: keep the gather.");
   }
 };
 

@@ -85,8 +85,9 @@ struct BucketOptions {
           "for each layer, and `norm+lm_head` means one module. Collectives of other modules are not bucketed. "
           "Default: modules are ignored. Not with compat=torch.");
     field("compat", self.compat,
-          "Which rules form buckets. fxopt: the rules of this pass; torch: the rules of bucket_fsdp_all_gather, "
-          "_reduce_scatter and _all_reduce of PyTorch 2.15. These rules merge neighbouring collectives of FSDP if "
+          "Which rules form buckets. fxopt: the rules of this pass; torch: the rules of PyTorch 2.15 "
+          "(bucket_fsdp_all_gather, bucket_fsdp_reduce_scatter, bucket_fsdp_all_reduce). These rules merge "
+          "neighbouring collectives of FSDP if "
           "their group, reduction and dtype are equal.");
   }
 };

@@ -77,8 +77,8 @@ class Filter {
     if (options_.groups == BucketGroups::kPrimary && !is_primary(one)) {
       return {"other-group",
               primary_.contains(one.kind)
-                  ? "its group is not the primary group of its kind, which has the most gathers of parameters or "
-                    "reductions of gradients. Use groups=all to bucket all groups"
+                  ? "another group is the primary group of its kind of collective: the group with the most gathers of "
+                    "parameters or reductions of gradients. Use groups=all to bucket all groups"
                   : "no collective of its kind gathers a parameter or reduces a gradient. Use groups=all to bucket all "
                     "groups"};
     }

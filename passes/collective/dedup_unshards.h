@@ -38,7 +38,7 @@ struct DedupUnshardsOptions {
     field("max-growth", self.max_growth,
           "Largest growth of the graph's ideal peak (live bytes), as a fraction of that peak. If merging would "
           "exceed this limit, gathers before the peak are not merged with gathers after the peak. Negative: no limit. "
-          "Not with compat=titan.");
+          "The option max-growth cannot be used with compat=titan.");
     field(
         "reductions", self.reductions,
         "How to treat the sum of two reduce-scatters or of two all-reduces. keep: leave the sum unchanged; merge: add "

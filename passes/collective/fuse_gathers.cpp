@@ -221,7 +221,7 @@ class Planner {
     const Collective& last = collectives_[fusion.members.back()];
     if (!own_place(graph_.module(), first.listed->ranks).has_value()) {
       return {"rank-unknown",
-              "the file does not say for which rank it is, or this rank is not in the group of the first gather"};
+              "the file does not record its rank, or this rank is not in the group of the first gather"};
     }
     fusion.ranks = first.listed->ranks;
     for (size_t i = 1; i < fusion.members.size(); ++i) {

@@ -31,8 +31,8 @@ struct FuseGathersOptions {
         "Unknown times do not prevent fusing.");
     field("create-groups", self.create_groups,
           "Add a process group if no group in the file has the ranks of the fused gather in the required order. The "
-          "file must list a device mesh of these ranks. Every rank must run the same pipeline, and create the group "
-          "before the step.");
+          "file must list a device mesh of these ranks. Optimize the files of all ranks with the same passes. Before "
+          "the training step, every rank must create the process group.");
   }
 };
 

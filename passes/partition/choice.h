@@ -25,15 +25,15 @@ SymbolValues sizes_of_symbols(const Module& module, const SymbolValues& given);
 struct Choice {
   // Decisions on forward values. A value that is not recomputed is saved if backward reads it.
   TagDecisions decisions;
-  // Nodes with a backward phase marker that depend on no tangent. Forward must compute these nodes,
-  // because they are saved or because saved values are computed from them.
+  // Backward nodes that depend on no tangent and may run in forward. Forward must compute these
+  // nodes, because they are saved or because saved values are computed from them.
   std::vector<NodeId> into_forward;
-  // The cost of the minimal cut: bytes for choose_min_cut(), PyTorch's weights for
+  // The cost of the cut that is taken: bytes for choose_min_cut(), PyTorch's weights for
   // choose_min_cut_as_torch(). Absent for choices without a cut.
   std::optional<int64_t> cost;
-  // `num_marked` is the number of values in the graph with the save mark `ap_must_save`. `num_lost`
-  // is the number of values that an earlier compilation marked and that are missing from the graph
-  // (MarkMap::num_lost).
+  // `num_marked` is the number of names in the save marks (`ap_must_save`) of the graph. A value
+  // into which passes merged marked values has several names. `num_lost` is the number of values
+  // that an earlier compilation marked and that are missing from the graph (MarkMap::num_lost).
   int64_t num_marked = 0, num_lost = 0;
   int64_t num_unknown = 0;  // number of storages of unknown size, for which the cut assumes a size
 };

@@ -214,9 +214,9 @@ void warn_of_marks(const Graph& graph, const PartitionOptions& options, PassResu
   }
   if (options.mode == PartitionMode::kSaveAll && !unread.empty()) {
     result.remark(graph, "marks-unread",
-                  "backward does not read " +
-                      count_with_first(std::ssize(unread), " marked value, which is therefore not saved",
-                                       " marked values, which are therefore not saved", quoted(graph, unread.front())));
+                  count_with_first(std::ssize(unread), " marked value is not saved, because backward does not read it",
+                                   " marked values are not saved, because backward does not read them",
+                                   quoted(graph, unread.front())));
   }
   if (cut.empty()) return;
   result.warn(graph, "marks-overridden",

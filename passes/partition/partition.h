@@ -84,10 +84,12 @@ struct PartitionOptions {
 // candidate is carried out in a copy of the module, and the candidate whose step has the lowest
 // peak of live bytes is taken.
 //
-// With compat=torch, mode=min-cut moves a node into forward if all of these conditions hold:
-// - The node has a backward phase marker.
-// - The node depends on no tangent.
-// - Forward saves the value of the node, or needs this value to compute another saved value.
+// PyTorch's cut moves a call into forward if all of these conditions hold:
+// - The call is backward in PhaseMap, for example because of its phase marker.
+// - PyTorch's partitioner does not keep the call in backward. It keeps a call that depends on a
+//   tangent, has the marker must_be_in_backward, or has the marker is_backward and writes an
+//   argument. It also keeps every call that depends on a kept call.
+// - Forward saves the value of the call, or needs this value to compute another saved value.
 //
 // Counters:
 // - all modes except inference: the counters of `remat`, saved (tensors and objects),
@@ -99,10 +101,10 @@ struct PartitionOptions {
 // - min-cut and save-all: gathers-merged (gathers.h), with the note gathers-apart
 //
 // Notes:
-// - cut (min-cut): the cost of the minimal cut. With compat=fxopt, the unit is bytes. With
+// - cut (min-cut): the cost of the cut that is taken. With compat=fxopt, the unit is bytes. With
 //   compat=torch, the unit is PyTorch's weight (choose_min_cut_as_torch() in choice.h). Exception:
 //   if PyTorch's cut is taken with compat=fxopt, the note is absent.
-// - marked (save-all): number of values in the graph that have a save mark
+// - marked (save-all): number of names of the marked values in the graph (MarkMap::num_names)
 //
 // Warnings: unknown-sizes, marks-lost (save-all), marks-overridden (compat=torch).
 // Remarks: partitioned, marks-unread (save-all).

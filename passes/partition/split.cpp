@@ -156,7 +156,9 @@ class Planner {
         return refused(graph_, graph_.output(),
                        "the parts of one tensor subclass (" + std::string(graph_.module().text(layout.type)) +
                            ") would be split between the graphs, or would not stay together",
-                       "in AOTAutograd's joint graphs, the inputs and outputs of each half are adjacent");
+                       "in AOTAutograd's joint graphs, the inputs of forward come before the tangents, and the outputs "
+                       "of forward come "
+                       "before the gradients");
       }
       plan_.layouts.push_back(place);
     }

@@ -128,8 +128,9 @@ struct EnumNames<Compat> {
   static constexpr EnumName<Compat> kAll[] = {{Compat::kFxopt, "fxopt"}, {Compat::kTorch, "torch"}};
 };
 
-// Returns a part of a remark on `count` things. The part states the number, and names the first
-// thing. `one` and `many` begin with a space. Examples:
+// Returns a text for a remark. The text contains a number of things (`count`), a phrase about the
+// things, and the name of the first thing (`first`). The phrase is `one` if `count` is 1, and
+// otherwise `many`. Both phrases begin with a space. Examples:
 //
 //   count_with_first(1, " slice stays", " slices stay", "%a") == "1 slice stays: %a"
 //   count_with_first(3, " slice stays", " slices stay", "%a") == "3 slices stay. The first is %a"

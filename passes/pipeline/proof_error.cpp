@@ -26,7 +26,7 @@ std::string source_of(const Graph& graph, NodeId node) {
 std::string_view change_text(ModuleProof::Change change) {
   if (change == ModuleProof::Change::kAdded) return "The earlier graph has no node with this uid";
   if (change == ModuleProof::Change::kArguments) {
-    return "The earlier graph's node with this uid has other arguments, constants or sizes";
+    return "The earlier graph's node with this uid has another operator, or other arguments, constants or sizes";
   }
   return "The earlier graph's node with this uid is the same call, but reads other data. Its operands were computed or "
          "written differently, or its order with another write, draw or effect changed";

@@ -22,8 +22,8 @@ struct RematOptions {
         "exclude", self.exclude,
         "Top-level modules, comma-separated, whose backward reads saved forward values instead of recomputed copies.");
     field("own-subgraphs", self.own_subgraphs,
-          "For each recomputed copy of a higher-order call, also copy the get_attr nodes of its subgraphs. Compilers "
-          "that compile parts of the graph separately may need this.");
+          "Give each recomputed copy of a higher-order call its own copies of the get_attr nodes that fetch the call's "
+          "subgraphs. Compilers that compile parts of the graph separately may need this.");
     field("compat", self.compat,
           "Rules that decide which values are recomputed. fxopt: the rules of fxopt; torch: the rules of PyTorch 2.15 "
           "(remat_using_tags_for_fwd_loss_bwd_graph). The warning `not-exact` names each value that PyTorch recomputes "

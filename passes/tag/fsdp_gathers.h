@@ -40,7 +40,8 @@ struct FsdpGathersOptions {
           "recompute: backward gathers parameters again (reshard after forward); save: backward reads the gathered "
           "parameters of forward.");
     field("through", self.through,
-          "Calls after an all-gather that also get the tag. chain: all calls that only view, copy, cast, split or join "
+          "Which calls after an all-gather get the same tag as the all-gather. chain: all calls that only view, copy, "
+          "cast, split or join "
           "the gathered parameter; wait: only the calls up to the wait. With wait, partition{compat=torch} can save a "
           "view of the gathered parameter, such as its transpose.");
     field("strength", self.strength, kStrengthHelp);

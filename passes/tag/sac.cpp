@@ -108,10 +108,10 @@ class SacTagger {
       if (has_layer && !is_in_layer && !head.is_valid() && is_chosen && wants_recompute(tag_of(node))) head = node;
     }
     if (!head.is_valid()) return;
-    result_.remark(
-        graph_, head, "no-head",
-        "this call after the last layer is tagged for recompute, because the graph has no module lm_head or loss (the "
-        "default of `exclude`). To save the values of the model's head, name its module in `exclude`");
+    result_.remark(graph_, head, "no-head",
+                   "this call is after the last layer and is tagged for recompute, because the graph has no module "
+                   "lm_head or loss (the "
+                   "default of `exclude`). To save the values of the model's head, name its module in `exclude`");
   }
 
   Tag choose_selected(NodeId node) {

@@ -71,9 +71,11 @@ class ScalarValues {
 std::optional<ScalarValue> symbol_value(const FxPlan& plan, const FxScalar& scalar,
                                         const ScalarValues::SymbolOf& given);
 
-// The argument `given` of by_symbols() and symbol_value() for a caller that gives no values of
-// symbols. Returns nullopt for every symbol. symbol_value() then returns the symbol's hint, the
-// only value in the symbol's range, or nullopt.
+// Returns nullopt for every symbol. A caller without values of symbols passes this function as the
+// argument `given` of by_symbols() or symbol_value(). With this argument, symbol_value() returns:
+// - the file's hint for the symbol, if the file has a hint
+// - the only value in the symbol's range, if there is no hint and the range has only one value
+// - otherwise nullopt
 inline std::optional<int64_t> no_symbol_value(std::string_view) { return std::nullopt; }
 
 // Applies one operator to its operands, as Python does. The last entry of `operands` is the top of

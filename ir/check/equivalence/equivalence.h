@@ -50,11 +50,12 @@ struct ModuleProof {
   // outputs are exchanged.
   StringId graph;
   NodeId first_new;
-  // How the first new call differs from the input graph's call with the same uid.
+  // Whether the input graph has a call with the same uid (Node::uid) as the call `first_new`, and
+  // how the two calls differ.
   enum class Change : uint8_t {
     kAdded,      // the input graph has no call with this uid
-    kArguments,  // arguments, constants or sizes differ
-    kData,       // the arguments are equal, but the contents of operands or other state differ
+    kArguments,  // the two calls differ in target, arguments, constants or sizes
+    kData,       // target and arguments are equal, but contents of operands or other state differ
   };
   Change change = Change::kAdded;
   std::string missing;  // the missing fact, for kUndecided

@@ -207,8 +207,13 @@ struct ExecutionInput {
   Axioms& axioms;
   const HashMap<StringId, Hash128>& subgraphs;  // hashes of the graphs that nodes run, by name
   bool is_differentiated = false;               // whether `detach` and gradient modes matter
-  // Whether other graphs run this graph. The graph is then identified by its inputs and
-  // computation.
+  // True if nodes of other graphs run this graph. The flag selects the facts from which the hash of
+  // an input is computed:
+  // - true: the position of the input, and the recorded properties of all inputs (ValueShape)
+  // - false: the position of the input, and the name of the graph. Exception: see `input_names`
+  //
+  // With `true`, two graphs with equal inputs and equal computations have the same
+  // ExecutionEnd::key(), even if the names of the graphs differ.
   bool is_called = false;
   bool names_calls = true;                     // whether to fill ExecutionEnd::nodes
   const std::vector<Claim>* claims = nullptr;  // claims of other graphs are ignored

@@ -1,7 +1,8 @@
 // Building blocks for kernel bodies on every device. They use no libraries, allocate no memory and
 // keep no state. g++ and clang compile them for the CPU, nvcc compiles them for GPUs, and g++
 // compiles them for the emulation of a GPU. The compiler needs -ffp-contract=off or --fmad=false.
-// To round a product and a sum together, a body must call fma().
+// With these flags, `a * b + c` is rounded twice: after the product, and after the sum. To compute
+// `a * b + c` with only one rounding, a body must call `fma(a, b, c)`.
 //
 // All functions have internal linkage, because objects for several instruction sets are linked into
 // one program. With external linkage, the linker could take a function from the object for another
