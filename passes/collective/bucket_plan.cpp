@@ -75,12 +75,13 @@ class Filter {
   // The obstacle to merging the collective. The code is empty if the collective may be merged.
   Obstacle obstacle(const Collective& one) {
     if (options_.groups == BucketGroups::kPrimary && !is_primary(one)) {
-      return {"other-group",
-              primary_.contains(one.kind)
-                  ? "another group is the primary group of its kind of collective: the group with the most gathers of "
-                    "parameters or reductions of gradients. Use groups=all to bucket all groups"
-                  : "no collective of its kind gathers a parameter or reduces a gradient. Use groups=all to bucket all "
-                    "groups"};
+      return {
+          "other-group",
+          primary_.contains(one.kind)
+              ? "for this kind of collective, another group is the primary group: the group with the most gathers of "
+                "parameters or reductions of gradients. Use groups=all to bucket all groups"
+              : "no collective of its kind gathers a parameter or reduces a gradient. Use groups=all to bucket all "
+                "groups"};
     }
     if (!module_of(graph_, one.start, options_.modules).has_value()) {
       return {"no-module", "no entry of option `modules` matches its module"};

@@ -38,7 +38,7 @@ inline constexpr std::string_view kStrengthHelp =
     "MUST_RECOMPUTE. With must, calls for which the policy only prefers a recompute still get PREFER_RECOMPUTE.";
 inline constexpr std::string_view kMarkedHelp =
     "How to treat values with the mark `ap_must_save`, which an earlier partition wrote. keep: leave the marked values "
-    "untagged, and report them; override: tag the marked values like all other values. This needs "
+    "untagged, and report them; override: tag the marked values like all other values. The value override needs "
     "strength=prefer, because PREFER_RECOMPUTE is the only tag of a policy that can win over a mark.";
 
 // Returns kBadOptionValue if marked=override is given without strength=prefer.

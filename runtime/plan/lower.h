@@ -27,7 +27,7 @@ using DrawKeys = std::function<DrawKey(const Graph&, NodeId)>;
 // the step of the last node. If the first node has no step, the lifetime begins with the step of
 // the next node that has a step. If the last node has no step, the lifetime ends with the step of
 // the nearest earlier node that has a step. A lifetime has at least one step. If no step waits for
-// a collective, the lifetimes of its storages end with the plan's last step.
+// a collective, send or receive, the lifetimes of its storages end with the plan's last step.
 //
 // The graph must be valid (verify()). O(nodes + edges + tensors + expressions), plus
 // analyze_memory(). Each error contains the node:

@@ -124,7 +124,7 @@ void print_top(std::ostream& out, const DeviceMemory& device) {
 
 void print_candidates(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
   if (device.recompute.empty()) return;
-  out << "  cheapest saved values to recompute at the peak (each row assumes that only its calls are recomputed)\n";
+  out << "  cheapest saved values to recompute at the peak (each row by itself)\n";
   const bool has_seconds = memory.has_seconds;
   std::vector<Align> columns = {Align::kRight, Align::kRight, Align::kLeft, Align::kLeft};
   columns.insert(columns.end(), has_seconds ? 3 : 2, Align::kRight);

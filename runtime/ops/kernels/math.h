@@ -156,7 +156,8 @@ FX_FN T logarithm(T x) {
 }
 
 // Returns tanh x. For small |x|, the result is x - x * P(x^2) / Q(x^2), which is Lambert's
-// continued fraction, nine levels deep. For larger |x|, the result is 1 - 2 / (e^(2x) + 1).
+// continued fraction, nine levels deep. For larger |x|, the result is 1 - 2 / (e^(2|x|) + 1), with
+// the sign of x.
 template <class T>
 FX_FN T hyperbolic_tangent(T x) {
   constexpr T kScale = T(34459425);
