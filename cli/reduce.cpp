@@ -296,8 +296,7 @@ CommandBody declare_reduce(Options options) {
   options
       .add("--exit", flags->exit,
            "exit status of COMMAND on a graph that still fails, such as 1. The words nonzero, signal and timeout are "
-           "also "
-           "possible. By default, the exit status is the one that COMMAND has for IN")
+           "also possible. By default, the exit status is the one that COMMAND has for IN")
       .type("STATUS");
   options.add("--timeout", flags->timeout, "stop each run of COMMAND after N seconds (default: 60). 0 sets no limit")
       .type("N");

@@ -242,8 +242,7 @@ std::vector<Option> declare_times(Options& options, RunStepFlags& step) {
       options
           .add("--write-measurement", step.write_measurement,
                "measure the time of each node and write the times to this file. The commands mem and diff read such a "
-               "file "
-               "with --measurement")
+               "file with --measurement")
           .type("F.json"),
   };
 }

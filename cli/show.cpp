@@ -295,8 +295,7 @@ CommandBody declare_show(Options options) {
   options
       .add("--module-depth", flags->module_depth,
            "with --summary: group nodes by the first N parts of their module path (at least 1). By default, N is the "
-           "largest number "
-           "for which the table has at most as many rows as --top allows")
+           "largest number for which the table has at most as many rows as --top allows")
       .type("N");
   const Option dot = options
                          .flag("--dot{-}", flags->dot,
